@@ -63,7 +63,7 @@ def test_without_a_fault_it_lists_them_all() -> None:
 
 def test_a_fault_without_a_recording_is_described() -> None:
     lines = {line[:17].strip(): line[17:] for line in run("--fault", "encoder-drift").stdout.splitlines()}
-    assert lines["to"] == "JointState (encoders of joints that have potentiometers as well)"
+    assert lines["to"] == "JointState (encoders of joints that also have potentiometers)"
     assert (lines["severity counts"], lines["detected as"]) == ("rad", "DISAGREE")
     assert lines["parameters"] == "--set radians=0.2"
 

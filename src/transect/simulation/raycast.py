@@ -141,6 +141,6 @@ def _cast_batch(
     when = t[rows][near] if isinstance(t, np.ndarray) else t
     wide = np.broadcast_to(along, (int(near.sum()), 3))
     closer, number, outward = scene.solids.nearest(start, wide, limit[near], when)
-    hit, rows = number > 0, np.flatnonzero(near)[number > 0]
+    hit, hit_rows = number > 0, np.flatnonzero(near)[number > 0]
     for result, found in ((ranges, closer), (kind, number), (normals, outward)):
-        result[rows] = found[hit]
+        result[hit_rows] = found[hit]

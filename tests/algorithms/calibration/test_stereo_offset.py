@@ -18,6 +18,7 @@ from transect.algorithms.calibration.stereo_information import (
 )
 from transect.algorithms.calibration.stereo_self_calibration import (
     PairCalibrator,
+    SelfCalibrationSettings,
     combine_offsets,
     shrink,
     vertical_offset,
@@ -157,7 +158,8 @@ def test_only_every_nth_step_is_used_and_none_once_the_estimate_is_settled(monke
         "transect.algorithms.calibration.stereo_self_calibration.frame_information",
         lambda *_: looked.append(1) or FrameInformation(100 * np.eye(14), np.zeros(14)),
     )
-    monkeypatch.setattr("transect.algorithms.calibration.stereo_self_calibration.MIN_FRAMES", 4)
+    settings = SelfCalibrationSettings(min_frames=4)
+    monkeypatch.setattr("transect.algorithms.calibration.stereo_self_calibration.SETTINGS", settings)
     node = TwoPassOffset(stride=3, settled=1 / 20, undistort=False)  # four pulls of information 100 give 0.05
     for seed in range(16):
         node(wall(9.0, seed=0, noise=seed))

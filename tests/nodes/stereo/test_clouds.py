@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, RIGHT, WIDTH, K
 
-from transect.algorithms.vision.disparity_clouds import PIXEL_SIGMA_PX, cloud_covariances
+from transect.algorithms.vision.disparity_clouds import cloud_covariances
 from transect.errors import TransectError
 from transect.nodes.stereo.stereo_reconstruction import (
     DisparityToPointCloud,
@@ -41,9 +41,7 @@ def test_the_covariance_is_the_scatter_of_points_with_noise():
     values = np.full((HEIGHT, WIDTH), np.nan)
     values[row, column] = d
     found = cloud_covariances(DisparityToPointCloud(disparity_sigma=0.1)(disparity_image(values)))[0]
-    noisy_d, u, v = (
-        rng.normal(m, s, 200_000) for m, s in ((d, 0.1), (column, PIXEL_SIGMA_PX), (row, PIXEL_SIGMA_PX))
-    )
+    noisy_d, u, v = (rng.normal(m, s, 200_000) for m, s in ((d, 0.1), (column, 0.29), (row, 0.29)))
     z = FOCAL * BASELINE / noisy_d
     true = np.cov([(u - K[0, 2]) * z / FOCAL, (v - K[1, 2]) * z / FOCAL, z])
     np.testing.assert_allclose(found, true, atol=0.03 * np.linalg.norm(true))

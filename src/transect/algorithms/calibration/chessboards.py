@@ -11,10 +11,6 @@ from transect.errors import TransectError
 
 REFINEMENT_WINDOW_PX = 2, 5
 """Smallest and largest half-width of the window in which a corner is refined."""
-WINDOW_PER_SQUARE = 0.4
-"""Half-width of that window relative to the smallest square; from 0.5 on it would contain the next corner."""
-MAX_UPSCALED_PIXELS = 500_000
-"""Smaller images are searched again at twice the size: squares of distant boards have a few pixels."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,9 @@ class Chessboard:
         import cv2
 
         found = self._find(gray)
-        if found is None and gray.size < MAX_UPSCALED_PIXELS:
+        if (
+            found is None and gray.size < 500_000
+        ):  # squares of distant boards have a few pixels in small images
             larger = cv2.resize(gray, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
             found = self._find(np.asarray(larger, np.uint8))
             # The centre of the first pixel is at (0, 0) in both images.
@@ -50,7 +48,8 @@ class Chessboard:
         if found is None:
             return None
         until = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_MAX_ITER, 50, 1e-3)
-        window = int(np.clip(WINDOW_PER_SQUARE * self._smallest_square(found), *REFINEMENT_WINDOW_PX))
+        # From half a square on, the window would contain the next corner.
+        window = int(np.clip(0.4 * self._smallest_square(found), *REFINEMENT_WINDOW_PX))
         refined = cv2.cornerSubPix(gray, np.ascontiguousarray(found), (window, window), (-1, -1), until)
         return np.asarray(refined, np.float64).reshape(-1, 2)
 

@@ -19,17 +19,28 @@ from transect.geometry import robust, rotations, se3
 
 MIN_BOARDS = 5
 """Each gives two equations, and the closed form has nine unknowns."""
-MAX_ITERATIONS, STEP_TOLERANCE = 50, 1e-9  # m and rad
-RANDOM_SUBSETS, SUBSET_ITERATIONS = 30, 5
-"""Random subsets of `MIN_BOARDS` boards, and iterations of their fits. If one board in five is an outlier,
-the probability that no subset is free of outliers is 6e-6."""
-MAX_ERROR_RATIO = 5.0
-"""Sightings whose RMS error exceeds the median by this factor are outliers: the points are not on the
-board."""
-SAME_POSITION = 0.1, 0.1
-"""m and rad: a board that moved and turned less since the last sighting was held still."""
-MIN_SINGULAR_RATIO = 1e-6
-"""Boards with a smaller ratio of singular values are parallel and do not determine the transform."""
+
+
+@dataclass(frozen=True)
+class MountSettings:
+    """Settings of the estimation of a mount."""
+
+    max_iterations: int = 50
+    step_tolerance: float = 1e-9  # m and rad
+    # Random subsets of `MIN_BOARDS` boards, and iterations of their fits. If one board in five is an outlier,
+    # the probability that no subset is free of outliers is 6e-6.
+    subsets: int = 30
+    subset_iterations: int = 5
+    # Sightings whose RMS error exceeds the median by this factor are outliers: the points are not on the
+    # board.
+    max_error_ratio: float = 5.0
+    # A board that moved and rotated less since the last sighting has the same position.
+    same_position_m: float = 0.1
+    same_position_rad: float = 0.1
+    min_singular_ratio: float = 1e-6  # below, the boards are parallel and do not determine the transform
+
+
+DEFAULT_SETTINGS = MountSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +77,7 @@ def estimate_mount(sightings: Sequence[BoardSighting]) -> LaserCameraMount:
     if len(sightings) < MIN_BOARDS:
         raise GeometryError(f"expected at least {MIN_BOARDS} boards, got {len(sightings)}")
     errors = _rms_per_sighting(_initial_mount(sightings), sightings)
-    used = errors <= MAX_ERROR_RATIO * np.median(errors)
+    used = errors <= DEFAULT_SETTINGS.max_error_ratio * np.median(errors)
     kept = [each for each, good in zip(sightings, used, strict=True) if good]
     T_camera_laser = _fit(kept)
     position = _number_positions(kept)
@@ -90,10 +101,10 @@ def _initial_mount(sightings: Sequence[BoardSighting]) -> Floats:
     best = _fit(sightings)
     least = float(np.median(_rms_per_sighting(best, sightings)))
     rng = np.random.default_rng(len(sightings))
-    for _ in range(RANDOM_SUBSETS if len(sightings) > MIN_BOARDS else 0):
+    for _ in range(DEFAULT_SETTINGS.subsets if len(sightings) > MIN_BOARDS else 0):
         some = [sightings[i] for i in rng.choice(len(sightings), MIN_BOARDS, replace=False)]
         try:
-            tried = _fit(some, steps=SUBSET_ITERATIONS)
+            tried = _fit(some, steps=DEFAULT_SETTINGS.subset_iterations)
         except (GeometryError, np.linalg.LinAlgError):
             continue
         error = float(np.median(_rms_per_sighting(tried, sightings)))
@@ -114,7 +125,9 @@ def _equations(sightings: Sequence[BoardSighting]) -> tuple[Floats, Floats, Floa
 
 
 def _fit(
-    sightings: Sequence[BoardSighting], mount: Floats | None = None, steps: int = MAX_ITERATIONS
+    sightings: Sequence[BoardSighting],
+    mount: Floats | None = None,
+    steps: int = DEFAULT_SETTINGS.max_iterations,
 ) -> Floats:
     """Return the robust least-squares T_camera_laser (4, 4) of all points."""
     normals, distances, points = _equations(sightings)
@@ -125,7 +138,7 @@ def _fit(
         root = np.sqrt(_robust_weights(residual))
         step = -np.linalg.lstsq(slopes * root[:, None], residual * root)[0]
         mount = se3.exp(step) @ mount
-        if np.abs(step).max() < STEP_TOLERANCE:
+        if np.abs(step).max() < DEFAULT_SETTINGS.step_tolerance:
             break
     return mount
 
@@ -142,7 +155,8 @@ def _number_positions(sightings: Sequence[BoardSighting]) -> Ints:
     for before, now in pairwise(sightings):
         moved = np.linalg.norm(now.points.mean(axis=0) - before.points.mean(axis=0))
         turned = np.linalg.norm(now.normal - before.normal)
-        numbers.append(numbers[-1] + int(moved > SAME_POSITION[0] or turned > SAME_POSITION[1]))
+        is_new = moved > DEFAULT_SETTINGS.same_position_m or turned > DEFAULT_SETTINGS.same_position_rad
+        numbers.append(numbers[-1] + int(is_new))
     return np.array(numbers, np.int64)
 
 
@@ -152,7 +166,7 @@ def _closed_form(normals: Floats, distances: Floats, points: Floats) -> Floats:
     across = np.column_stack([flat, np.ones(len(flat))])
     rows = np.einsum("ni,nj->nij", normals, across).reshape(-1, 9)
     size = np.linalg.svd(rows, compute_uv=False)
-    if size[-1] < MIN_SINGULAR_RATIO * size[0]:
+    if size[-1] < DEFAULT_SETTINGS.min_singular_ratio * size[0]:
         raise GeometryError(
             "the boards do not determine the transform between laser and camera",
             why=f"they are nearly parallel (singular values {size[0]:.3g} to {size[-1]:.3g})",

@@ -28,7 +28,6 @@ from transect.types import PointCloud
 from ..odometry.lidar_sweep import MIN_INCIDENCE_SINE
 
 RING = "ring"
-UNKNOWNS_PER_CHANNEL = 2
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class ChannelErrors:
     def rms(self) -> tuple[Floats, Floats]:
         """Return the RMS over points (2,) of range and elevation errors, and that of their sigmas."""
         weight = self.counts / max(self.counts.sum(), 1)
-        variance = self.covariance.diagonal().reshape(UNKNOWNS_PER_CHANNEL, -1)
+        variance = self.covariance.diagonal().reshape(2, -1)  # of ranges, of elevations
         squares = np.stack([self.ranges, self.elevations]) ** 2
         return np.sqrt(squares @ weight), np.sqrt(variance @ weight)
 
@@ -161,13 +160,13 @@ def _estimate_differences(
 ) -> tuple[Floats, Floats, Floats]:
     """Return ranges and elevations (k,) without their common part, and the covariance of both."""
     hessian, slope = _normal_equations(settings, patches, range_effect, elevation_effect)
-    channels = len(slope) // UNKNOWNS_PER_CHANNEL
-    common = np.repeat(np.eye(UNKNOWNS_PER_CHANNEL), channels, axis=0)
+    channels = len(slope) // 2  # a range and an elevation for each
+    common = np.repeat(np.eye(2), channels, axis=0)
     hessian, slope = _marginalise(hessian, slope, common, settings)
     prior = np.repeat(np.power(settings.sigmas, -2.0), channels)
     covariance = np.asarray(np.linalg.inv(hessian / settings.variance_factor + np.diag(prior)), np.float64)
     mean = covariance @ slope / settings.variance_factor
-    ranges, elevations = mean.reshape(UNKNOWNS_PER_CHANNEL, channels)
+    ranges, elevations = mean.reshape(2, channels)
     return ranges, elevations, covariance
 
 

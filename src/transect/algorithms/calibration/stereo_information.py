@@ -18,12 +18,21 @@ from transect.errors import GeometryError
 from transect.geometry import robust, rotations, se3
 from transect.types import CameraModel
 
-MIN_POINTS = 12
-"""Points of one frame: 6 unknowns of its motion, and as many again to detect outliers."""
-MIN_DISPARITY_PX = 1.0
-"""The noise of the depth of smaller disparities exceeds its signal."""
-MAX_MOTION_ITERATIONS, MOTION_TOLERANCE = 10, 1e-4
-"""Iterations of the motion of a frame end at a step below the tolerance, in m and rad."""
+
+@dataclass(frozen=True)
+class FrameSettings:
+    """Settings of the information of a frame."""
+
+    min_points: int = 12  # 6 unknowns of the motion, and as many again to detect outliers
+    min_disparity_px: float = 1.0  # the noise of the depth of smaller disparities exceeds its signal
+    max_iterations: int = 10  # of the motion
+    tolerance: float = 1e-4  # m and rad, a smaller step ends the iteration
+    min_row_noise_px: float = 0.1  # smallest standard deviation of the difference of rows
+    # Relative eigenvalue of the information below which a combination of errors is unobserved.
+    min_eigenvalue_ratio: float = 1e-10
+
+
+SETTINGS = FrameSettings()
 CALIBRATION_ERROR_SIGMAS = {
     "offset": 0.5, "row": 1.0, "k1": 0.05, "k2": 0.05, "left p1": 0.01, "left p2": 0.01,
     "right k1": 0.01, "right k2": 0.01, "right p1": 0.01, "right p2": 0.01,
@@ -37,10 +46,6 @@ point (px), with the rotation that keeps the centre of the image in place.
 """
 LENS = slice(2, 4)
 """Index of k1 and k2 among the errors."""
-MIN_ROW_NOISE_PX = 0.1
-"""Smallest standard deviation of the difference of rows."""
-MIN_EIGENVALUE_RATIO = 1e-10
-"""Relative eigenvalue of a frame's information below which a combination of errors is unobserved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +91,7 @@ class FrameInformation:
         """
         scale = np.array(list(CALIBRATION_ERROR_SIGMAS.values()))
         values, axes = np.linalg.eigh(self.information * np.outer(scale, scale))
-        observed = values > MIN_EIGENVALUE_RATIO * max(float(values[-1]), 0.0)
+        observed = values > SETTINGS.min_eigenvalue_ratio * max(float(values[-1]), 0.0)
         roots = np.sqrt(np.where(observed, values, 0.0))
         inverse = np.where(observed, 1 / np.where(observed, roots, 1.0), 0.0)
         return (axes * roots) @ axes.T, (axes * inverse) @ (axes.T @ (scale * self.vector))
@@ -143,12 +148,12 @@ def long_run_covariance(errors: Floats) -> Floats:
 
     Consecutive frames see the same points, so their errors are correlated.
     """
-    reach = int(np.sqrt(len(errors)))
-    whole = errors.T @ errors
-    for k in range(1, reach + 1):
-        alike = errors[k:].T @ errors[:-k]
-        whole += (1 - k / (reach + 1)) * (alike + alike.T)
-    return whole
+    max_lag = int(np.sqrt(len(errors)))
+    covariance = errors.T @ errors
+    for k in range(1, max_lag + 1):
+        lagged = errors[k:].T @ errors[:-k]
+        covariance += (1 - k / (max_lag + 1)) * (lagged + lagged.T)
+    return covariance
 
 
 def estimate_initial_motion(tracks: StereoTracks, rig: Rig) -> FrameMotion | None:
@@ -158,9 +163,9 @@ def estimate_initial_motion(tracks: StereoTracks, rig: Rig) -> FrameMotion | Non
     both = np.hstack([tracks.before_left, tracks.before_right, tracks.now_left, tracks.now_right])
     both = both[np.isfinite(both).all(axis=1)].astype(np.float64)
     before, now = both[:, :4], both[:, 4:]
-    good = np.minimum(before[:, 0] - before[:, 2], now[:, 0] - now[:, 2]) > MIN_DISPARITY_PX
+    good = np.minimum(before[:, 0] - before[:, 2], now[:, 0] - now[:, 2]) > SETTINGS.min_disparity_px
     before, now = before[good], now[good]
-    if len(before) < MIN_POINTS:
+    if len(before) < SETTINGS.min_points:
         return None
     points, _ = _points(before, rig)
     intrinsics = np.array([[rig.fx, 0, rig.cx], [0, rig.fy, rig.cy], [0, 0, 1]])
@@ -182,15 +187,15 @@ def solve_motion(frame: FrameMotion, rig: Rig, errors: Floats) -> FrameInformati
     """Estimate the motion of a frame at given errors, and return its information on them."""
     before, now = (undistort_pixels(pixels, rig, errors) for pixels in (frame.before, frame.now))
     undistorted = FrameMotion(before, now, frame.motion)
-    for _ in range(MAX_MOTION_ITERATIONS):
+    for _ in range(SETTINGS.max_iterations):
         rows = _whitened_rows(undistorted, rig, by_errors=False)
         step = -np.linalg.lstsq(rows[:, 1:7], rows[:, 0])[0]
         undistorted.motion = frame.motion = se3.exp(step) @ frame.motion
-        if np.abs(step).max() < MOTION_TOLERANCE:
+        if np.abs(step).max() < SETTINGS.tolerance:
             break
     rows = _whitened_rows(undistorted, rig)
     residual, by_motion, by_errors = rows[:, 0], rows[:, 1:7], rows[:, 7:]
-    # The part of the errors' effect that no motion can explain.
+    # Derivatives by the errors, orthogonal to those by the motion.
     own = by_errors - by_motion @ np.linalg.lstsq(by_motion, by_errors)[0]
     variance = float(residual @ residual) / (residual.size - 6 - len(errors))
     if not variance > 0:
@@ -204,7 +209,7 @@ def _whitened_rows(undistorted: FrameMotion, rig: Rig, by_errors: bool = True) -
     white = _residuals(undistorted, rig, by_errors)
     noise = np.repeat(max(float(robust.nmad(white[:, :3, 0])), 1e-6), white.shape[1])
     if by_errors:
-        noise[3] = max(float(robust.nmad(white[:, 3, 0])), MIN_ROW_NOISE_PX)
+        noise[3] = max(float(robust.nmad(white[:, 3, 0])), SETTINGS.min_row_noise_px)
     white /= noise[:, None]
     weight = robust.cauchy_weights(np.sqrt(np.mean(white[:, :3, 0] ** 2, axis=1)))
     return (white * np.sqrt(weight)[:, None, None]).reshape(-1, white.shape[2])
@@ -212,7 +217,7 @@ def _whitened_rows(undistorted: FrameMotion, rig: Rig, by_errors: bool = True) -
 
 def _points(pixels: Floats, rig: Rig) -> tuple[Floats, Floats]:
     """Return points (n, 3) in metres of left columns, left rows and right columns, and disparities (n,)."""
-    disparity = np.maximum(pixels[:, 0] - pixels[:, 2], MIN_DISPARITY_PX / 2)
+    disparity = np.maximum(pixels[:, 0] - pixels[:, 2], SETTINGS.min_disparity_px / 2)
     depth = rig.fx * rig.baseline / disparity
     x = (pixels[:, 0] - rig.cx) * depth / rig.fx
     y = (pixels[:, 1] - rig.cy) * depth / rig.fy
@@ -220,12 +225,12 @@ def _points(pixels: Floats, rig: Rig) -> tuple[Floats, Floats]:
 
 
 def _residuals(undistorted: FrameMotion, rig: Rig, by_errors: bool) -> Floats:
-    """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6); no errors are left.
+    """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6) of undistorted pixels.
 
-    With those by the errors they are (n, 4, 1 + 6 + 14): the last is by how much the rows of a pair differ.
-    The pixels of both pairs are equally noisy. To first order a residual has the covariance I + J J^T, with J
-    the derivative of the prediction by the pixels before; multiplied by the inverse of its Cholesky factor
-    the residuals are those of a bundle adjustment in which the points are free.
+    With derivatives by the errors they are (n, 4, 1 + 6 + 14); the last residual is the row difference of a
+    pair. The pixels of both pairs have equal noise. To first order a residual has the covariance I + J J^T,
+    with J the derivative of the prediction by the pixels before; multiplied by the inverse of its Cholesky
+    factor, the residuals are those of a bundle adjustment with free points.
     """
     before, now = undistorted.before, undistorted.now
     projected, by_point, by_before, moved = _predict(before, undistorted.motion, rig)
@@ -252,9 +257,9 @@ def _residuals(undistorted: FrameMotion, rig: Rig, by_errors: bool) -> Floats:
 
 
 def _predict(before: Floats, motion: Floats, rig: Rig) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return where points are seen after a motion (n, 3), and where they are then (n, 3).
+    """Return the pixels after a motion (n, 3), their derivatives, and the moved points (n, 3).
 
-    Between them stand the derivatives (n, 3, 3) of what is seen by those points, and by the pixels before.
+    The derivatives (n, 3, 3) are by the moved points, and by the pixels before.
     """
     points, disparity = _points(before, rig)
     moved = se3.apply(motion, points)
@@ -263,7 +268,7 @@ def _predict(before: Floats, motion: Floats, rig: Rig) -> tuple[Floats, Floats, 
 
 
 def undistort_pixels(pixels: Floats, rig: Rig, errors: Floats) -> Floats:
-    """Return pixels (n, 4) as a pair without these calibration errors would have seen them."""
+    """Return the pixels (n, 4) of a pair without these calibration errors."""
     undistorted = pixels
     for _ in range(3 if np.any(errors[2:]) else 1):
         undistorted = pixels - pixel_jacobian(undistorted, rig) @ errors

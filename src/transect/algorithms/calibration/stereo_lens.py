@@ -48,9 +48,8 @@ ERROR_GROUPS = (
     ("k1", "k2"), ("left p1", "left p2"), ("right k1", "right k2"), ("right p1", "right p2"),
     ("roll",), ("focal",), ("column",), ("principal row",),
 )  # fmt: skip
-"""Errors that have one cause, and so are present together; the offsets of disparities and rows always are."""
-RADIAL_GROUP = 0
-"""Index of the radial distortion of both images among the groups."""
+"""Errors with one cause, which are present together, that of radial distortion first; the offsets of
+disparities and rows are always present."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def estimate_lens(
     estimate = covariance @ vector
     by_edge = edge_jacobian(camera) * scale
     errors, probabilities = average_models(information, vector)
-    removed = scale * errors if probabilities[RADIAL_GROUP] > settings.min_probability else offset_only()
+    removed = scale * errors if probabilities[0] > settings.min_probability else offset_only()
     return LensEstimate(
         errors=removed,
         coefficients=(scale * estimate)[LENS],
@@ -104,7 +103,7 @@ def estimate_lens(
         sigma_px=float(np.sqrt(by_edge @ covariance @ by_edge)),
         removed_px=float(edge_jacobian(camera) @ removed),
         offset_sigma_px=float(scale[0] * np.sqrt(covariance[0, 0])),
-        probability=float(probabilities[RADIAL_GROUP]),
+        probability=float(probabilities[0]),
     )
 
 

@@ -28,8 +28,23 @@ from .stereo_information import (
 )
 from .stereo_lens import LensEstimate, estimate_lens
 
-TRACKING_BIAS_PX = 0.03
-"""Bias of tracked points that is common to all disparities; the residuals do not contain it."""
+
+@dataclass(frozen=True)
+class SelfCalibrationSettings:
+    """Settings of the recursive estimation."""
+
+    # Bias of tracked points that is common to all disparities; the residuals do not contain it.
+    tracking_bias_px: float = 0.03
+    # Fewer frames do not determine the correlation of their errors, and so the uncertainty of the result.
+    min_frames: int = 30
+    # Stored frames, about 20 kB each. When more arrive, every second one is dropped and the stride is
+    # doubled, so that a long drive is covered evenly.
+    max_frames: int = 1000
+    # Gauss-Newton steps over all frames at the end of the estimation; a distortion of 9 px needs two.
+    max_relinearisations: int = 3
+
+
+SETTINGS = SelfCalibrationSettings()
 
 
 def estimate_offset(frames: Sequence[FrameInformation], lens: LensEstimate | None) -> tuple[float, float]:
@@ -65,7 +80,7 @@ def shrink(delta_px: float, sigma_px: float) -> float:
 
     A hard threshold would switch the correction on and off during a drive.
     """
-    threshold = 2 * float(np.hypot(sigma_px, TRACKING_BIAS_PX))
+    threshold = 2 * float(np.hypot(sigma_px, SETTINGS.tracking_bias_px))
     return delta_px * (1 - (threshold / delta_px) ** 2) if abs(delta_px) > threshold else 0.0
 
 
@@ -74,15 +89,6 @@ def vertical_offset(tracks: Sequence[StereoTracks]) -> float:
     rows = [each.now_left[:, 1] - each.now_right[:, 1] for each in tracks]
     middle = robust.median(np.concatenate(rows)) if rows else np.nan
     return float(np.nan_to_num(middle))
-
-
-MIN_FRAMES = 30
-"""Fewer frames do not determine the correlation of their errors, and so the uncertainty of the result."""
-MAX_FRAMES = 1000
-"""Stored frames, about 20 kB each. When more arrive, every second one is dropped and the stride is doubled,
-so that a long drive is covered evenly."""
-MAX_RELINEARISATIONS = 3
-"""Gauss-Newton steps over all frames at the end of the estimation; a distortion of 9 px needs two."""
 
 
 class CalibrationFrame(NamedTuple):
@@ -113,7 +119,7 @@ class PairCalibrator:
         information = frame_information(tracks, camera, self.errors)
         if information is None:
             return
-        if len(self.frames) == MAX_FRAMES:
+        if len(self.frames) == SETTINGS.max_frames:
             self.frames, self.stride = self.frames[::2], 2 * self.stride
         self.frames.append(CalibrationFrame(tracks, camera, information))
         self._update()
@@ -130,14 +136,14 @@ class PairCalibrator:
 
     def is_settled(self, offset_sigma_px: float, lens_sigma_px: float) -> bool:
         """Return whether offset and lens are known to these standard deviations."""
-        if len(self.frames) < MIN_FRAMES:
+        if len(self.frames) < SETTINGS.min_frames:
             return False
         lens_known = self.lens is None or self.lens.sigma_px <= lens_sigma_px
         return lens_known and self.offset_sigma_px <= offset_sigma_px
 
     def relinearise(self) -> None:
         """Recompute the information of all frames at the estimate, until it moves by less than 0.1 sigma."""
-        for _ in range(MAX_RELINEARISATIONS):
+        for _ in range(SETTINGS.max_relinearisations):
             if self.lens is None or not self.lens.removed.any():
                 return
             last, errors = self.lens, self.errors

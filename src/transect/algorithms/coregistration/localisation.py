@@ -18,7 +18,8 @@ from transect.types import GridMap
 
 from .alignment import AlignmentSettings, GridAlignment, evaluate_fit, find_defect, find_fits, prepare_maps
 from .placement import MapPlacement
-from .refinement import TUKEY_SIGMAS, PlacementFit, count_independent
+from .refinement import DEFAULT_SETTINGS as REFINEMENT
+from .refinement import PlacementFit, count_independent
 from .search import SearchRange
 
 
@@ -146,7 +147,7 @@ def _probabilities(fits: list[PlacementFit]) -> Floats:
     independent residuals. Residuals of outliers are clipped.
     """
     best = fits[0]
-    limit = TUKEY_SIGMAS * max(best.residual_rms, 1e-9)
+    limit = REFINEMENT.tukey_sigmas * max(best.residual_rms, 1e-9)
     variance = np.array([_mean_square(fit.residual, limit) for fit in fits])
     logs = -0.5 * count_independent(best) * np.log(variance / variance[0])
     likelihood = np.exp(logs - logs.max())

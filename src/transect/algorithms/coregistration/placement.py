@@ -13,12 +13,8 @@ from transect.geometry.map_planes import plane_between, shares_local_frame
 from transect.geometry.rasters import HeightRaster, heights_of
 from transect.types import GridMap
 
-METRES_PER_DEGREE = 111_320.0
-"""Length of a degree of latitude, rounded; it cancels out, as both maps are scaled by it."""
 MAX_DISTORTION_CELLS = 0.1
 """Largest residual of the affine transform of a map into another reference system."""
-SAMPLES_PER_SIDE = 9
-"""Sample points along each side of a map for the fit of that transform."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,8 @@ def _plane_of(grid: GridMap) -> MetricPlane:
     middle = np.array(_apply(heights.plane_from_cells, (cols - 1) / 2, (rows - 1) / 2), np.float64)
     unit = np.ones(2)
     if pyproj.CRS.from_user_input(grid.crs).is_geographic:
-        unit = METRES_PER_DEGREE * np.array([np.cos(np.radians(middle[1])), 1.0])
+        # The length of a degree of latitude, rounded: it cancels out, as both maps are scaled by it.
+        unit = 111_320.0 * np.array([np.cos(np.radians(middle[1])), 1.0])
     return MetricPlane(middle, unit, grid.crs)
 
 
@@ -106,10 +103,10 @@ def _with_affine(values: Floats, affine: Floats) -> HeightRaster:
     return HeightRaster(values, np.asarray(np.column_stack([inverse, -inverse @ affine[:, 2]]), np.float64))
 
 
-def _sample_cells(heights: HeightRaster) -> tuple[Floats, Floats]:
+def _sample_cells(heights: HeightRaster, per_side: int = 9) -> tuple[Floats, Floats]:
     """Return columns and rows (n,) on a regular grid over a map."""
     rows, cols = heights.values.shape
-    grid = np.meshgrid(np.linspace(0, cols - 1, SAMPLES_PER_SIDE), np.linspace(0, rows - 1, SAMPLES_PER_SIDE))
+    grid = np.meshgrid(np.linspace(0, cols - 1, per_side), np.linspace(0, rows - 1, per_side))
     return grid[0].ravel(), grid[1].ravel()
 
 

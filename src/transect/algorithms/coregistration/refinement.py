@@ -30,14 +30,14 @@ from .spectra import autocorrelate, taper_lags, transform, transform_back
 
 MIN_CELLS = 30
 """Fewest cells at which both maps are known."""
-TUKEY_SIGMAS = 4.685
-"""Residuals beyond this have no weight (Tukey's biweight with 95 % efficiency)."""
 
 
 @dataclass(frozen=True)
 class RefinementSettings:
     """Limits of the refinement of a placement; lengths in cells are measured at the edge of the map."""
 
+    # Residuals beyond this have no weight (Tukey's biweight with 95 % efficiency).
+    tukey_sigmas: float = 4.685
     max_iterations: int = 20
     tolerance_cells: float = 2e-3  # a smaller step ends the iteration
     max_step_cells: float = 2.0
@@ -107,7 +107,7 @@ def refine_placement(
 
     Parameters
     ----------
-    reference, moved : Heights
+    reference, moved : HeightRaster
         In metres of one plane, with cells of about the same size.
     initial : MapPlacement
         Within a few cells of the result.
@@ -198,7 +198,7 @@ def _weigh(residual: Floats, known: Mask) -> Floats:
         return np.zeros(residual.shape)
     middle = float(robust.median(residual[known]))
     spread = max(float(robust.nmad(residual[known])), 1e-9)
-    ratio = np.where(known, (residual - middle) / (TUKEY_SIGMAS * spread), 2.0)
+    ratio = np.where(known, (residual - middle) / (DEFAULT_SETTINGS.tukey_sigmas * spread), 2.0)
     return np.where(np.abs(ratio) < 1, (1 - ratio**2) ** 2, 0.0)
 
 
@@ -284,11 +284,16 @@ def count_independent(fit: PlacementFit) -> float:
     return max(float((fit.weight > 0).sum()) / correlated, 1.0)
 
 
-CHANCE_MARGIN_SIGMAS = 3.0
-"""Margin above the expected largest correlation by chance."""
-RESOLUTION_FACTORS = (1, 2, 4, 8)
-MIN_CELLS_PER_SIDE = 8
-"""Smallest maps whose slopes are compared."""
+@dataclass(frozen=True)
+class SlopeSettings:
+    """Settings of the comparison of slopes."""
+
+    margin_sigmas: float = 3.0  # above the expected largest correlation by chance
+    factors: tuple[int, ...] = (1, 2, 4, 8)  # reductions of the resolution at which slopes are compared
+    min_cells_per_side: int = 8  # of the smallest maps whose slopes are compared
+
+
+SLOPES = SlopeSettings()
 
 
 @dataclass(frozen=True)
@@ -305,7 +310,7 @@ class SlopeCorrelation:
 
     def chance_limit(self, count: float) -> float:
         """Return a limit that the largest correlation of `count` unrelated placements rarely exceeds."""
-        largest = CHANCE_MARGIN_SIGMAS + np.sqrt(2 * np.log(max(count, 1.0)))
+        largest = SLOPES.margin_sigmas + np.sqrt(2 * np.log(max(count, 1.0)))
         return float(np.tanh(self.chance_sigma * largest))
 
 
@@ -317,8 +322,8 @@ def correlate_slopes(fit: PlacementFit, moved: HeightRaster) -> SlopeCorrelation
     theirs = HeightRaster(moved.values - fit.residual + outlier, moved.cells_from_plane).close_holes()
     found = [
         _compare(ours.reduce(factor).measure_slopes(), theirs.reduce(factor).measure_slopes())
-        for factor in RESOLUTION_FACTORS
-        if min(moved.values.shape) // factor >= MIN_CELLS_PER_SIDE
+        for factor in SLOPES.factors
+        if min(moved.values.shape) // factor >= SLOPES.min_cells_per_side
     ]
     return max(found, key=lambda each: each.significance, default=SlopeCorrelation())
 
@@ -326,7 +331,7 @@ def correlate_slopes(fit: PlacementFit, moved: HeightRaster) -> SlopeCorrelation
 def _compare(a: Floats, b: Floats) -> SlopeCorrelation:
     """Correlate two fields of slopes (rows, cols, 2)."""
     used = np.asarray(np.isfinite(a + b).all(axis=-1, keepdims=True))
-    if used.sum() < MIN_CELLS_PER_SIDE**2:
+    if used.sum() < SLOPES.min_cells_per_side**2:
         return SlopeCorrelation()
     a, b = (np.where(used, each - each[used[..., 0]].mean(axis=0), 0.0) for each in (a, b))
     size = float(np.sqrt((a**2).sum() * (b**2).sum()))

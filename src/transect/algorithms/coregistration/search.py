@@ -32,8 +32,6 @@ class SearchSettings:
 
 
 DEFAULT_SETTINGS = SearchSettings()
-MAX_SPIKE_SIGMAS = 8.0
-"""A cell that differs more from the median of its neighbours is a spike."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,8 @@ class _ReferenceSpectra:
     padded: tuple[int, ...]
 
 
-def remove_spikes(heights: HeightRaster) -> HeightRaster:
-    """Return heights without single cells that differ from their neighbours: birds, masts, wrong matches."""
+def remove_spikes(heights: HeightRaster, max_sigmas: float = 8.0) -> HeightRaster:
+    """Remove single cells that differ from the median of their neighbours: birds, masts, wrong matches."""
     from scipy.ndimage import distance_transform_edt, median_filter
 
     known = np.isfinite(heights.values)
@@ -87,7 +85,7 @@ def remove_spikes(heights: HeightRaster) -> HeightRaster:
     # The median would be 0 for terraces, and for heights in whole metres.
     typical = float(np.sqrt(np.mean(np.minimum(off[known], np.percentile(off[known], 90)) ** 2)))
     return HeightRaster(
-        np.where(off > MAX_SPIKE_SIGMAS * max(typical, 1e-9), np.nan, heights.values),
+        np.where(off > max_sigmas * max(typical, 1e-9), np.nan, heights.values),
         heights.cells_from_plane,
     )
 
@@ -104,7 +102,7 @@ def search_placements(
 
     Parameters
     ----------
-    reference, moved : Heights
+    reference, moved : HeightRaster
         In metres of one plane.
     initial : MapPlacement, optional
         The centre of the range; by default that of the map's own coordinates.

@@ -75,7 +75,6 @@ def _second_in_first(first: CameraModel, second: CameraModel, frames: Transforms
 FIXED_SIGMA = 1e-5
 """Standard deviation, in m and rad, of the fixed first pose and of the distance that sets the scale. With a
 smaller one the equations are ill-conditioned."""
-HUBER = 1.345
 TRANSLATION_FIRST = np.array([3, 4, 5, 0, 1, 2])
 
 
@@ -138,7 +137,7 @@ def _build_graph(lib: Any, problem: BundleProblem, poses: Floats, robust: bool) 
     X, L, graph = lib.symbol_shorthand.X, lib.symbol_shorthand.L, lib.NonlinearFactorGraph()
     noise = lib.noiseModel.Isotropic.Sigma(2, problem.sigma)
     if robust:
-        noise = lib.noiseModel.Robust.Create(lib.noiseModel.mEstimator.Huber.Create(HUBER), noise)
+        noise = lib.noiseModel.Robust.Create(lib.noiseModel.mEstimator.Huber.Create(1.345), noise)
     lenses = [
         lib.Cal3_S2(K[0, 0], K[1, 1], K[0, 1], K[0, 2], K[1, 2])
         for K in (camera.K for camera in problem.tracks.cameras)

@@ -19,8 +19,6 @@ from transect.base.arrays import Floats, Singles
 from transect.errors import TransectError
 from transect.types import CameraModel, Image, PointCloud
 
-PIXEL_SIGMA_PX = 0.29
-"""Standard deviation of a uniform distribution over a pixel."""
 IDENTITY_VIEWPOINT = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
 
@@ -55,17 +53,18 @@ def cloud_from_disparity(disparity: Image, limits: CloudLimits, colours: Image |
     rays, lengths = _rays(values.shape, _intrinsics(camera))
     # `take` is ten times as fast as indexing.
     depth = np.float32(camera.K[0, 0] * camera.baseline) / values.ravel().take(kept)
-    reach = depth * lengths.take(kept)
+    ranges = depth * lengths.take(kept)
     if limits.max_range:
-        near = reach <= limits.max_range
-        kept, depth, reach = kept[near], depth[near], reach[near]
+        near = ranges <= limits.max_range
+        kept, depth, ranges = kept[near], depth[near], ranges[near]
     points = np.empty((len(kept), 3), np.float32)
     for axis in range(2):
         np.multiply(rays[axis].take(kept), depth, out=points[:, axis])
     points[:, 2] = depth
     fields: dict[str, NDArray[Any]] = {
-        "sigma_along": np.float32(limits.disparity_sigma) * reach / values.ravel().take(kept),
-        "sigma_across": depth * np.float32(PIXEL_SIGMA_PX / camera.K[0, 0]),
+        "sigma_along": np.float32(limits.disparity_sigma) * ranges / values.ravel().take(kept),
+        # The standard deviation of a uniform distribution over a pixel is 0.29 px.
+        "sigma_across": depth * np.float32(0.29 / camera.K[0, 0]),
     }
     if colours is not None:
         fields |= _colours(colours, values.shape, kept)

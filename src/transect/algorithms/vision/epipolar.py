@@ -14,7 +14,6 @@ from transect.types import CameraModel
 
 from .triangulation import focal_length, homogeneous, normalise_pixels, triangulate, undistort_points
 
-MAX_REFINEMENT_STEPS = 10
 HOMOGRAPHY_THRESHOLD_FACTOR = 1.62
 """Threshold of distances from a homography relative to distances from epipolar lines: 99.7 % of them are
 within 4.86 and 3 standard deviations, as the former have two coordinates and the noise of both pixels."""
@@ -183,7 +182,7 @@ def _select_by_cheirality(E: Floats, pairs: PixelPairs, sigma: float) -> Floats 
 def _refine(T: Floats, pairs: PixelPairs, sigma: float) -> tuple[Floats, Floats]:
     """Return the pose with the least robust epipolar distances, and its covariance (6, 6)."""
     best = T
-    for _ in range(MAX_REFINEMENT_STEPS):
+    for _ in range(10):
         tangents = _tangent_basis(best[:3, 3])
         residual, slopes = _jacobian(best, tangents, pairs)
         weight = np.sqrt(robust.huber_weights(residual / sigma))

@@ -42,14 +42,28 @@ from .triangulation import TriangulatedPoints, focal_length, triangulate
 Poses = dict[int, Floats]
 """``T_body_world`` by index of the body; the world is the first body."""
 
-INLIER_SIGMAS = 3.0
-"""Largest reprojection error of an inlier, in standard deviations of a pixel."""
-MIN_INLIERS = 15
-"""Fewest inliers of a pose that is accepted."""
-MIN_OFF_PLANE_RATIO = 0.05
-"""Smallest ratio of matches off any one plane; matches of a plane do not determine the motion."""
-MIN_PARALLAX_RAD = 0.005
-"""Points with a smaller parallax are not used to place cameras."""
+
+@dataclass(frozen=True)
+class ReconstructionSettings:
+    """Settings of the initial reconstruction."""
+
+    # Incremental placement of cameras
+    inlier_sigmas: float = 3.0  # largest reprojection error of an inlier, in standard deviations of a pixel
+    min_inliers: int = 15  # of an accepted pose
+    # Smallest ratio of matches off any one plane; matches of a plane do not determine the motion.
+    min_off_plane_ratio: float = 0.05
+    min_parallax_rad: float = 0.005  # points with a smaller parallax are not used to place cameras
+
+    # Factorisation
+    max_iterations: int = 30
+    depth_tolerance: float = 1e-9
+    # Points or motion are planar if their third singular value, relative to the first, is smaller.
+    min_singular_ratio: float = 1e-6
+    # Function evaluations of the refinement: 5 to 25 are usual, cameras with little rotation need more.
+    max_evaluations: int = 50
+
+
+SETTINGS = ReconstructionSettings()
 
 
 @dataclass
@@ -114,8 +128,8 @@ def _relative_pose(tracks: FeatureTracks, other: int, sigma: float) -> Floats | 
 
     both = tracks.seen[:, 0] & tracks.seen[:, other]
     one, two = tracks.cameras[0], tracks.cameras[other]
-    source, sink, limit = tracks.pixels[both, 0], tracks.pixels[both, other], INLIER_SIGMAS * sigma
-    if len(source) < MIN_INLIERS:
+    source, sink, limit = tracks.pixels[both, 0], tracks.pixels[both, other], SETTINGS.inlier_sigmas * sigma
+    if len(source) < SETTINGS.min_inliers:
         return None
     matrix = sample_fundamental(source, sink, cv2.FM_RANSAC, limit)
     if matrix is None:
@@ -123,18 +137,22 @@ def _relative_pose(tracks: FeatureTracks, other: int, sigma: float) -> Floats | 
     matrix = refit_fundamental(matrix, source, sink, limit)
     good = np.abs(epipolar_distances(matrix, source, sink)) <= limit
     pairs = PixelPairs(source[good], sink[good], one.K, two.K)
-    if len(pairs) < MIN_INLIERS or rotation_residual_px(pairs) < INLIER_SIGMAS * sigma:
+    if len(pairs) < SETTINGS.min_inliers or rotation_residual_px(pairs) < SETTINGS.inlier_sigmas * sigma:
         return None
-    if off_plane_ratio(pairs.source, pairs.sink, limit) < MIN_OFF_PLANE_RATIO:
+    if off_plane_ratio(pairs.source, pairs.sink, limit) < SETTINGS.min_off_plane_ratio:
         return None
     motion = relative_pose_from_fundamental(matrix, pairs, sigma)
-    return None if motion is None or motion.parallax < MIN_PARALLAX_RAD else motion.T_source_sink
+    return None if motion is None or motion.parallax < SETTINGS.min_parallax_rad else motion.T_source_sink
 
 
 def _place_next(guess: PartialReconstruction) -> Poses | None:
     """Return the pose of the body that observes the most known points."""
     found = guess.points()
-    known = found.in_front & (found.error <= INLIER_SIGMAS) & (found.parallax >= MIN_PARALLAX_RAD)
+    known = (
+        found.in_front
+        & (found.error <= SETTINGS.inlier_sigmas)
+        & (found.parallax >= SETTINGS.min_parallax_rad)
+    )
     left = [i for i, body in enumerate(guess.rig.body) if body not in guess.poses]
     for image in sorted(left, key=lambda i: (-np.count_nonzero(known & guess.tracks.seen[:, i]), i)):
         rows = known & guess.tracks.seen[:, image]
@@ -148,34 +166,27 @@ def _place_next(guess: PartialReconstruction) -> Poses | None:
 
 def _resect_camera(points: Floats, pixels: Floats, camera: CameraModel, sigma: float) -> Floats | None:
     """Return ``T_camera_world`` of a camera that observes known points; None with too few inliers."""
-    if len(points) < MIN_INLIERS:
+    if len(points) < SETTINGS.min_inliers:
         return None
     # The points have errors of some pixels, so the limit is twice that of matches.
-    limit = 2 * INLIER_SIGMAS * sigma
+    limit = 2 * SETTINGS.inlier_sigmas * sigma
     first = solve_pnp_ransac(points, pixels, camera.K, limit)
     if first is None:
         return None
     pose, inliers = refine_on_inliers(first, points, pixels, camera.K, limit)
-    return pose if np.count_nonzero(inliers) >= MIN_INLIERS else None
+    return pose if np.count_nonzero(inliers) >= SETTINGS.min_inliers else None
 
-
-MAX_FACTORISATION_STEPS = 30
-DEPTH_TOLERANCE = 1e-9
-MIN_SINGULAR_RATIO = 1e-6
-"""Points or motion are planar if their third singular value, relative to the first, is smaller."""
-MAX_EVALUATIONS = 50
-"""Function evaluations of the refinement: 5 to 25 are usual, cameras with little rotation need more."""
 
 Cameras = tuple[Floats, Floats, Floats]
 """Rotations (m, 3, 3), translations (m, 3) and points (n, 3) with ``camera = R point + t``."""
 
 
-def factorise(places: Floats) -> tuple[Floats, Floats, int] | None:
+def factorise(normalised: Floats) -> tuple[Floats, Floats, int] | None:
     """Return the cameras and points of normalised coordinates.
 
     Parameters
     ----------
-    places : (n, m, 2)
+    normalised : (n, m, 2)
         Normalised coordinates of n points in m images.
 
     Returns
@@ -184,11 +195,11 @@ def factorise(places: Floats) -> tuple[Floats, Floats, int] | None:
     iterations of the refinement; None if underdetermined.
     """
     best, least, iterations = None, np.inf, 0
-    for start in (_weak_perspective(places), _strong_perspective(places)):
-        if start is None or not np.isfinite(_mean_square_error(places, *start)):
+    for start in (_weak_perspective(normalised), _strong_perspective(normalised)):
+        if start is None or not np.isfinite(_mean_square_error(normalised, *start)):
             continue
-        found, steps = _refine(places, start)
-        if (error := _mean_square_error(places, *found)) < least:
+        found, steps = _refine(normalised, start)
+        if (error := _mean_square_error(normalised, *found)) < least:
             best, least, iterations = found, error, steps
     if best is None:
         return None
@@ -197,13 +208,13 @@ def factorise(places: Floats) -> tuple[Floats, Floats, int] | None:
     return T[0] @ se3.invert(T), se3.apply(T[0], shape), iterations
 
 
-def _refine(places: Floats, start: Cameras) -> tuple[Cameras, int]:
+def _refine(normalised: Floats, start: Cameras) -> tuple[Cameras, int]:
     """Minimise the reprojection errors; the first camera is fixed."""
     from scipy.optimize import least_squares
     from scipy.sparse import csr_matrix
 
     turns, shifts, shape = start
-    n, m = places.shape[:2]
+    n, m = normalised.shape[:2]
     free = 6 * (m - 1)
 
     def cameras(x: Floats) -> Cameras:
@@ -217,7 +228,7 @@ def _refine(places: Floats, start: Cameras) -> tuple[Cameras, int]:
 
     def errors(x: Floats) -> Floats:
         there = _in_cameras(*cameras(x))
-        return (there[..., :2] / there[..., 2:] - places).ravel()
+        return (there[..., :2] / there[..., 2:] - normalised).ravel()
 
     depends = np.zeros((n, m, 2, free + 3 * n), dtype=bool)
     for k in range(1, m):
@@ -226,15 +237,15 @@ def _refine(places: Floats, start: Cameras) -> tuple[Cameras, int]:
         depends[i, :, :, free + 3 * i : free + 3 * i + 3] = True
     first = np.concatenate([np.column_stack([np.zeros((m - 1, 3)), shifts[1:]]).ravel(), shape.ravel()])
     found = least_squares(
-        errors, first, x_scale="jac", max_nfev=MAX_EVALUATIONS,
+        errors, first, x_scale="jac", max_nfev=SETTINGS.max_evaluations,
         jac_sparsity=csr_matrix(depends.reshape(2 * n * m, -1)),
     )  # fmt: skip
     return cameras(found.x), int(found.nfev)
 
 
-def _strong_perspective(places: Floats) -> Cameras | None:
+def _strong_perspective(normalised: Floats) -> Cameras | None:
     """Return cameras and points from essential matrices with the first image."""
-    rays = np.concatenate([places, np.ones((*places.shape[:2], 1))], axis=2).transpose(1, 0, 2)
+    rays = np.concatenate([normalised, np.ones((*normalised.shape[:2], 1))], axis=2).transpose(1, 0, 2)
     pairs = [_essential(rays[0], each) for each in rays[1:]]
     shape, most = None, 0.0
     for (turns, shift), there in zip(pairs, rays[1:], strict=True):
@@ -285,49 +296,49 @@ def _translation_to_rays(turned: Floats, rays: Floats) -> tuple[float, Floats]:
     return float(np.median(left / np.linalg.norm(turned, axis=1))), np.asarray(shift, np.float64)
 
 
-def _weak_perspective(places: Floats) -> Cameras | None:
+def _weak_perspective(normalised: Floats) -> Cameras | None:
     """Return cameras and points by factorisation: of both depth reversals the one that fits better."""
-    start = _factorise_affine(places)
+    start = _factorise_affine(normalised)
     if start is None:
         return None
-    found = [_iterate_perspective(places, relief) for relief in (start[2][:, 2], -start[2][:, 2])]
+    found = [_iterate_perspective(normalised, relief) for relief in (start[2][:, 2], -start[2][:, 2])]
     return min(
         (each for each in found if each is not None),
-        key=lambda each: _mean_square_error(places, *each),
+        key=lambda each: _mean_square_error(normalised, *each),
         default=None,
     )
 
 
-def _iterate_perspective(places: Floats, relief: Floats) -> Cameras | None:
+def _iterate_perspective(normalised: Floats, relief: Floats) -> Cameras | None:
     """Return rotations (m, 3, 3), translations (m, 3) and points (n, 3) with ``camera = R point + t``.
 
     `relief` (n,) are approximate depths of the points in the first camera.
     """
-    depth = np.ones(places.shape[:2])
+    depth = np.ones(normalised.shape[:2])
     found = None
-    for _ in range(MAX_FACTORISATION_STEPS):
-        found = _factorise_affine(places * depth[..., None], relief)
+    for _ in range(SETTINGS.max_iterations):
+        found = _factorise_affine(normalised * depth[..., None], relief)
         if found is None:
             return None
         turns, shifts, shape = found
         relief = shape[:, 2]
         before, depth = depth, 1 + shape @ turns[:, 2].T / shifts[:, 2]
-        if np.abs(depth - before).max() < DEPTH_TOLERANCE:
+        if np.abs(depth - before).max() < SETTINGS.depth_tolerance:
             break
     return found
 
 
-def _factorise_affine(places: Floats, relief: Floats | None = None) -> Cameras | None:
+def _factorise_affine(normalised: Floats, relief: Floats | None = None) -> Cameras | None:
     """Return motion and shape for scaled orthographic cameras, in the axes of the first.
 
     The depth reversal is resolved by correlation with `relief` (n,).
     """
-    n, m = places.shape[:2]
-    middle = places.mean(axis=0)
-    rows = (places - middle).transpose(1, 2, 0).reshape(2 * m, n)  # x, y of image 0, x, y of image 1, ...
+    n, m = normalised.shape[:2]
+    middle = normalised.mean(axis=0)
+    rows = (normalised - middle).transpose(1, 2, 0).reshape(2 * m, n)  # x, y of image 0, x, y of image 1, ...
     u, s, vt = np.linalg.svd(rows, full_matrices=False)
     motion, shape = (u[:, :3] * s[:3]).reshape(m, 2, 3), vt[:3]
-    upgrade = _metric_upgrade(motion) if s[2] > MIN_SINGULAR_RATIO * s[0] else None
+    upgrade = _metric_upgrade(motion) if s[2] > SETTINGS.min_singular_ratio * s[0] else None
     if upgrade is None:
         return None
     motion, shape = motion @ upgrade, np.linalg.solve(upgrade, shape)
@@ -348,7 +359,7 @@ def _metric_upgrade(motion: Floats) -> Floats | None:
     a, b, c, d, e, f = np.linalg.svd(rows)[2][-1]
     Q = np.array([[a, b, c], [b, d, e], [c, e, f]])
     values, axes = np.linalg.eigh(Q if np.trace(Q) > 0 else -Q)
-    return axes * np.sqrt(values) if values[0] > MIN_SINGULAR_RATIO * values[2] else None
+    return axes * np.sqrt(values) if values[0] > SETTINGS.min_singular_ratio * values[2] else None
 
 
 def _quadratic_form_rows(a: Floats, b: Floats) -> Floats:
@@ -372,12 +383,12 @@ def _nearest_rotations(motion: Floats) -> Floats:
     return np.concatenate([two, np.cross(two[:, 0], two[:, 1])[:, None]], axis=1)
 
 
-def _mean_square_error(places: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
+def _mean_square_error(normalised: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
     """Return the mean square reprojection error; infinite if a point is behind a camera."""
     there = _in_cameras(turns, shifts, shape)
     if not (there[..., 2] > 0).all():
         return float("inf")
-    return float(np.mean(np.sum((there[..., :2] / there[..., 2:] - places) ** 2, axis=2)))
+    return float(np.mean(np.sum((there[..., :2] / there[..., 2:] - normalised) ** 2, axis=2)))
 
 
 def _in_cameras(turns: Floats, shifts: Floats, shape: Floats) -> Floats:

@@ -10,9 +10,6 @@ from transect.base.arrays import Floats, Mask
 from transect.errors import GeometryError
 from transect.geometry import align, rotations, se3
 
-MIN_DEPTH_M = 1e-9
-"""Nearer points are not projected."""
-
 
 def solve_pnp(points: Floats, pixels: Floats, K: Floats, method: int) -> Floats | None:
     """Return ``T_camera_world`` (4, 4) of points (n, 3) and pixels by an OpenCV solver, or None."""
@@ -72,7 +69,7 @@ def refine_on_inliers(
 def pixel_distances(T_camera_world: Floats, points: Floats, pixels: Floats, K: Floats) -> Floats:
     """Return the reprojection errors (n,) in pixels; infinite behind the camera."""
     in_camera = se3.apply(T_camera_world, points)
-    ahead = in_camera[:, 2] > MIN_DEPTH_M
+    ahead = in_camera[:, 2] > 1e-9
     projected = in_camera @ K.T
     flat = projected[:, :2] / np.where(ahead, projected[:, 2], 1.0)[:, None]
     return np.where(ahead, np.linalg.norm(flat - pixels, axis=1), np.inf)
@@ -85,10 +82,6 @@ def _transform(rotation: Any, translation: Any) -> Floats | None:
 
 
 # Transforms between matched points in space
-
-MAX_GNC_STEPS = 100
-GNC_FACTOR = 1.4
-"""Factor of the control parameter in each step (Yang et al. 2020, V-A)."""
 
 
 class RobustTransform(NamedTuple):
@@ -127,12 +120,12 @@ def fit_transform_robustly(source: Floats, sink: Floats, threshold: float) -> Ro
     if squares.max() <= limit:
         return found
     mu, weight = limit / max(2 * squares.max() - limit, limit), np.ones(len(source))
-    for _ in range(MAX_GNC_STEPS):
+    for _ in range(100):
         before, weight = weight, _gnc_weights(squares, limit, mu)
         solved = solve_weighted_horn(source, sink, weight)
         if solved is None:
             return None
-        squares, mu = _squared_distances(solved, source, sink), mu * GNC_FACTOR
+        squares, mu = _squared_distances(solved, source, sink), mu * 1.4  # factor of V-A
         if np.allclose(before, weight, atol=1e-6) and np.all(np.minimum(weight, 1 - weight) < 1e-3):
             break
     good = squares <= limit

@@ -15,8 +15,6 @@ from transect.types import CameraModel, Image
 
 Numbers = tuple[float, ...]
 
-MAX_CACHED_TABLES = 8
-"""Two stereo pairs, in two image sizes each."""
 RECTIFIED_SUFFIX = "_rect"
 """Suffix of the name of a frame that rectification has rotated."""
 CALIBRATIONS = (
@@ -143,7 +141,7 @@ def _as_tuple(array: Floats) -> Numbers:
     return tuple(float(value) for value in np.ravel(array))
 
 
-@lru_cache(maxsize=MAX_CACHED_TABLES)
+@lru_cache(maxsize=8)
 def _tables(remap: _RemapKey) -> RemapTables:
     import cv2
 
@@ -163,10 +161,6 @@ def make_remap_tables(x: NDArray[Any], y: NDArray[Any]) -> RemapTables:
     seen = (x >= -0.5) & (x <= width - 0.5) & (y >= -0.5) & (y <= height - 0.5)
     first, second = cv2.convertMaps(x.astype(np.float32), y.astype(np.float32), cv2.CV_16SC2)
     return RemapTables(first, second, np.asarray(seen))
-
-
-MAX_ROW_OFFSET_PX = 1.5
-"""Largest vertical offset of the principal points of a rectified pair."""
 
 
 def is_rectified_pair(left: CameraModel, right: CameraModel) -> bool:
@@ -217,9 +211,9 @@ def zero_disparity(left: CameraModel, right: CameraModel) -> float:
     return float(left.K[0, 2] - right.K[0, 2])
 
 
-def _has_equal_rows(left: Floats, right: Floats) -> bool:
+def _has_equal_rows(left: Floats, right: Floats, max_offset_px: float = 1.5) -> bool:
     focal = is_within(left[:2, :2], right[:2, :2], 1e-6 * (1 + np.abs(right[:2, :2])))
-    return focal and abs(left[1, 2] - right[1, 2]) < MAX_ROW_OFFSET_PX
+    return focal and abs(left[1, 2] - right[1, 2]) < max_offset_px
 
 
 def _difference(left: CameraModel, right: CameraModel) -> str:

@@ -78,18 +78,25 @@ def _min_correlations(false_alarms: float) -> NDArray[np.float32]:
     """Return the smallest accepted correlation by the number of matched pixels in the window."""
     independent = np.arange(TEXTURE_WINDOW_PX * TEXTURE_WINDOW_PX + 1) / PIXELS_PER_SAMPLE - 3
     z = NormalDist().inv_cdf(1 - false_alarms)
-    least = np.tanh(z / np.sqrt(np.maximum(independent, 1e-6)))
-    return least.astype(np.float32)
+    return np.tanh(z / np.sqrt(np.maximum(independent, 1e-6))).astype(np.float32)
 
 
 Method = Literal["block", "semi-global", "scanline"]
 METHODS: tuple[Method, ...] = ("block", "semi-global", "scanline")
 DISPARITY_STEP = 16
 """OpenCV searches multiples of 16 disparities, and returns sixteenths of a pixel."""
-COARSE_FACTOR, COARSE_WINDOW_PX = 4, 9
-"""Reduction of the images from which the disparity range is chosen, and the matching window there."""
-MAX_DISPARITY_RATIO = 0.25
-"""Largest disparity relative to the width of the image."""
+
+
+@dataclass(frozen=True)
+class DisparityRangeSettings:
+    """Choice of the disparity range by a coarse search."""
+
+    reduction: int = 4  # of the images
+    window_px: int = 9  # matching window in the reduced images
+    max_disparity_ratio: float = 0.25  # largest disparity relative to the width of the image
+
+
+RANGE = DisparityRangeSettings()
 
 
 @dataclass(frozen=True)
@@ -153,21 +160,21 @@ def choose_disparity_count(left: Bytes, right: Bytes, search: StereoSearch) -> i
         return _round_up_to_step(search.disparities)
     height, width = left.shape
     widest, size = (
-        _round_up_to_step(MAX_DISPARITY_RATIO * width),
-        (width // COARSE_FACTOR, height // COARSE_FACTOR),
+        _round_up_to_step(RANGE.max_disparity_ratio * width),
+        (width // RANGE.reduction, height // RANGE.reduction),
     )
-    if min(size) <= COARSE_WINDOW_PX:
+    if min(size) <= RANGE.window_px:
         return widest
     small, beside = (
         np.asarray(cv2.resize(each, size, interpolation=cv2.INTER_AREA), np.uint8) for each in (left, right)
     )
-    blocks = StereoSearch("block", COARSE_WINDOW_PX, speckle=20)
-    found = _compute_disparities(small, beside, blocks, _round_up_to_step(widest / COARSE_FACTOR))
+    blocks = StereoSearch("block", RANGE.window_px, speckle=20)
+    found = _compute_disparities(small, beside, blocks, _round_up_to_step(widest / RANGE.reduction))
     if not np.isfinite(found).any():
         return widest
     return min(
         widest,
-        _round_up_to_step(1.25 * COARSE_FACTOR * float(np.nanquantile(found, 0.995)) + DISPARITY_STEP / 2),
+        _round_up_to_step(1.25 * RANGE.reduction * float(np.nanquantile(found, 0.995)) + DISPARITY_STEP / 2),
     )
 
 

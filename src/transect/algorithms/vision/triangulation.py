@@ -17,8 +17,6 @@ from transect.geometry import camera as lenses
 from transect.geometry import rotations, se3
 from transect.types import CameraModel
 
-GAUSS_NEWTON_STEPS = 5
-"""Refinement of the linear solution; three are usually enough."""
 MIN_EIGENVALUE_RATIO = 1e-12
 """Rays with a smaller ratio of eigenvalues are treated as parallel."""
 
@@ -100,7 +98,7 @@ def triangulate(T_camera_world: ArrayLike, normalised: ArrayLike, sigma: ArrayLi
     weight = np.where(np.isnan(observed).any(axis=2), 0.0, 1 / np.asarray(sigma, np.float64))
     observed = np.nan_to_num(observed)
     points = _solve_linear(views, observed, weight)
-    for _ in range(GAUSS_NEWTON_STEPS):
+    for _ in range(5):  # Gauss-Newton steps from the linear solution; three are usually enough
         jacobian, residual, _ = _linearise(views, points, observed, weight)
         information, gradient = _normal_equations(jacobian, residual)
         points = points + _solve(information, gradient)

@@ -32,10 +32,6 @@ from transect.errors import UsageError
 from transect.geometry import se3
 from transect.types import CorrespondenceMaps2D, PointCloud, Trajectory
 
-MAX_RELATIVE_SIGMA = 0.3
-"""Largest standard deviation of a point relative to its distance; points at infinity make the equations
-singular."""
-
 
 @outputs
 class AdjustmentResult:
@@ -257,11 +253,14 @@ def _find_determined(tracks: FeatureTracks, rig: CameraRig, poses: Floats, used:
     )
 
 
-def _is_determined(found: TriangulatedPoints) -> Mask:
-    """Return which points (n,) have a small standard deviation relative to their distance."""
+def _is_determined(found: TriangulatedPoints, max_relative_sigma: float = 0.3) -> Mask:
+    """Return which points (n,) have a small standard deviation relative to their distance.
+
+    Points at infinity would make the equations singular.
+    """
     sigma_m = np.sqrt(np.trace(found.covariances, axis1=1, axis2=2))
     with np.errstate(invalid="ignore"):
-        return found.in_front & (sigma_m < MAX_RELATIVE_SIGMA * np.linalg.norm(found.points, axis=1))
+        return found.in_front & (sigma_m < max_relative_sigma * np.linalg.norm(found.points, axis=1))
 
 
 @dataclass(frozen=True)

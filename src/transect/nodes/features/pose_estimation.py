@@ -31,10 +31,6 @@ from transect.errors import UsageError
 from transect.geometry import se3
 from transect.types import CorrespondenceMaps3D, Correspondences3D, Features2D, PointCloud, Pose, Trajectory
 
-MAX_RELATIVE_SIGMA = 0.5
-"""Largest standard deviation of a position relative to the distance of the points; a larger one is
-rejected."""
-
 
 @outputs
 class Resection:
@@ -61,6 +57,9 @@ class PerspectiveNPointSolving(Node, interface=True):
     threshold: float = param(2.0, gt=0, unit="px", doc="largest reprojection error of an inlier")
     min_inliers: int = param(6, ge=6, doc="smallest number of inliers")
     min_inlier_ratio: float = param(0.3, ge=0, le=1, doc="smallest ratio of inliers to points")
+    max_relative_sigma: float = param(
+        0.5, gt=0, doc="largest standard deviation of a position relative to the distance of the points"
+    )
 
     def process(self, points: PointCloud, projections: Features2D) -> Resection:
         lens = require_camera(projections.camera, "the image of the projections")
@@ -97,7 +96,7 @@ class PerspectiveNPointSolving(Node, interface=True):
             return None
         distance = float(np.median(np.linalg.norm(world - T_world_camera[:3, 3], axis=1)))
         spread = np.sqrt(np.linalg.eigvalsh(covariance / np.outer(*[np.repeat([distance, 1.0], 3)] * 2))[-1])
-        return covariance if spread < MAX_RELATIVE_SIGMA else None
+        return covariance if spread < self.max_relative_sigma else None
 
     def _refuse(self, reason: str) -> Resection:
         self.ctx.skip(reason)

@@ -64,7 +64,7 @@ class StereoPairing(Node):
 
 
 MIN_BASELINE_M = 1e-4
-"""Cameras closer than this have no depth: their frames are wrong."""
+"""Frames of cameras closer than this are wrong, as they would have no depth."""
 
 
 class StereoRectification(Node):

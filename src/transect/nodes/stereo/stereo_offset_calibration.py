@@ -25,11 +25,6 @@ from transect.engine import Node, Shape, outputs, param
 from transect.geometry import robust
 from transect.types import CameraModel, StereoPair
 
-MAX_LOOP_ERROR_PX = 0.7
-"""Largest distance of a point from its start after tracking through all four images."""
-MAX_DISPARITY_RATIO = 0.25
-"""Largest disparity of a tracked corner relative to the width of the image."""
-
 
 class GrayImages(NamedTuple):
     """Both images of a pair as (h, w) uint8."""
@@ -201,16 +196,26 @@ def _tracking_thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "tracking")
 
 
-def stereo_tracks(before: GrayImages, now: GrayImages, cell: int) -> StereoTracks:
+def stereo_tracks(
+    before: GrayImages,
+    now: GrayImages,
+    cell: int,
+    max_loop_error_px: float = 0.7,
+    max_disparity_ratio: float = 0.25,
+) -> StereoTracks:
     """Track corners through all four images of two pairs and back, and keep consistent ones.
 
     Parameters
     ----------
     cell : int
-        Edge in pixels of squares of which the best corner is used.
+        Edge in pixels of the squares with one corner each.
+    max_loop_error_px : float
+        Largest distance of a point from its start after tracking through all four images.
+    max_disparity_ratio : float
+        Largest disparity of a corner relative to the width of the image.
     """
     pixels = find_corners(before.left, np.zeros((0, 2)), cell, reduction=2)
-    guess = coarse_disparities(before.left, before.right, pixels, MAX_DISPARITY_RATIO * before.left.shape[1])
+    guess = coarse_disparities(before.left, before.right, pixels, max_disparity_ratio * before.left.shape[1])
     pixels, guess = pixels[np.isfinite(guess)], guess[np.isfinite(guess)]
     beside = np.stack([guess, np.zeros_like(guess)], axis=1)
     right, seen = track_points(before.left, before.right, pixels, pixels - beside)
@@ -220,5 +225,5 @@ def stereo_tracks(before: GrayImages, now: GrayImages, cell: int) -> StereoTrack
     moved_right, seen = track_points(now.left, now.right, moved, moved - pixels + right)
     pixels, right, moved, moved_right = pixels[seen], right[seen], moved[seen], moved_right[seen]
     looped, seen = track_points(now.right, before.right, moved_right, right)
-    good = seen & (np.linalg.norm(looped - right, axis=1) < MAX_LOOP_ERROR_PX)
+    good = seen & (np.linalg.norm(looped - right, axis=1) < max_loop_error_px)
     return StereoTracks(pixels[good], right[good], moved[good], moved_right[good])
