@@ -185,7 +185,11 @@ def summarise_map(mapper: Mapper, place_map: PlaceMap) -> str:
     rejected = sum(what == REJECTED for what in place_map.edges.what)
     pending = len(mapper.loop_selector.pending)
     components, sessions = len(mapper.graph.roots()), len(set(place_map.session.tolist()))
-    facts = [f"{len(place_map)} keyframes along {place_map.length:.0f} m", format_loop_count(mapper.loops)]
+    count = len(place_map)
+    facts = [
+        f"{count} keyframe{'s' if count != 1 else ''} along {place_map.length:.0f} m",
+        format_loop_count(mapper.loops),
+    ]
     facts += [f"{rejected} rejected at the end"] if rejected else []
     facts += [f"{pending} unconfirmed"] if pending else []
     if sessions > 1:
