@@ -36,26 +36,27 @@ DESCRIPTOR_BITS = 256  # of BEBLID
 
 
 @dataclass(frozen=True)
-class StereoRecognitionSettings:
-    """Settings of stereo loop closure. Hamming distances are in bits of `DESCRIPTOR_BITS`."""
+class StereoKeyframeSettings:
+    """Corners and spacing of keyframes."""
 
-    # Corners of a keyframe
     min_corner_quality: float = 0.002  # response relative to that of the strongest corner
     min_corner_distance_px: int = 7
     corner_diameter_px: float = 7.0
     descriptor_scale: float = 5.0  # size of the described patch over that of the corner
     max_disparity_ratio: float = MAX_DISPARITY_RATIO  # of the image width
     max_depth_baselines: float = MAX_DEPTH_BASELINES
-
-    # Spacing of keyframes, and distances relative to it
-    keyframe_depth_ratio: float = 0.1  # over the median depth
+    spacing_depth_ratio: float = 0.1  # distance between keyframes over the median depth
     empty_scene_baselines: float = 40.0  # depth that is assumed for a scene without points
-    keyframe_angle_rad: float = 0.25
-    search_radius_spacings: float = 4.0
-    min_loop_spacings: float = 15.0
+    angle_rad: float = 0.25  # rotation between keyframes
 
-    # Candidates: descriptor voting
+
+@dataclass(frozen=True)
+class StereoCandidateSettings:
+    """Retrieval of candidates by descriptor voting; Hamming distances are in bits of `DESCRIPTOR_BITS`."""
+
     max_candidates: int = 4
+    search_radius_spacings: float = 4.0  # in distances between keyframes
+    min_loop_spacings: float = 15.0
     max_voting_descriptors: int = 250  # of the strongest corners, which come first
     votes_per_descriptor: int = 8
     max_vote_bits: int = 64  # of one point's descriptors; those of two points differ by 100 and more
@@ -63,12 +64,19 @@ class StereoRecognitionSettings:
     # In localisation, views of neighbouring keyframes of the map are combined.
     max_views: int = 5
     max_view_angle_rad: float = 0.3
+    # A keyframe elsewhere with more than this ratio of the best inlier ratio makes the loop ambiguous.
+    max_second_best_score_ratio: float = 0.5
 
-    # Verification: matches of descriptors
+
+@dataclass(frozen=True)
+class StereoVerificationSettings:
+    """Geometric verification of a candidate."""
+
+    # Matches of descriptors
     max_match_bits: int = 80
     max_second_best_ratio: float = 0.9  # of the distances of the best and the second best match
 
-    # Verification: consensus of congruent triangles
+    # Consensus of congruent triangles
     samples_per_view: int = 4000
     max_motions: int = 400  # motions that are evaluated, those of the most congruent triangles
     disparity_noise_px: float = 1.0
@@ -78,13 +86,11 @@ class StereoRecognitionSettings:
     consensus_gate_px: float = 6.0
     sufficient_inlier_ratio: float = 0.5  # ends the search
 
-    # Verification: acceptance of the refined motion
+    # Acceptance of the refined motion
     refinement_gate_px: float = 6.0
     chance_inliers: int = 6  # the most of 860 pairs of different places
     min_inliers: int = 12
     max_sigma_depth_ratio: float = 0.03  # position sigma over the median depth; larger for distant points
-    # A keyframe elsewhere with more than this ratio of the best inlier ratio makes the loop ambiguous.
-    max_second_best_score_ratio: float = 0.5
 
     # Covariance of a loop
     view_variance_factor: float = 2.0  # the old points are as noisy as the new pixels
@@ -92,13 +98,14 @@ class StereoRecognitionSettings:
     min_sigma_rad: float = 0.001
 
 
-STEREO_RECOGNITION = StereoRecognitionSettings()
+KEYFRAMES, CANDIDATES = StereoKeyframeSettings(), StereoCandidateSettings()
+VERIFICATION = StereoVerificationSettings()
 
 
 def stereo_mapping_settings(
     distance_m: float,
-    angle_rad: float = STEREO_RECOGNITION.keyframe_angle_rad,
-    settings: StereoRecognitionSettings = STEREO_RECOGNITION,
+    angle_rad: float = KEYFRAMES.angle_rad,
+    settings: StereoCandidateSettings = CANDIDATES,
 ) -> MappingSettings:
     """Return the settings of a map, by the distance and angle between keyframes."""
     return MappingSettings(
@@ -113,17 +120,17 @@ def stereo_mapping_settings(
 
 
 def stereo_keyframe_distance(
-    view: Observation, baseline: float, settings: StereoRecognitionSettings = STEREO_RECOGNITION
+    view: Observation, baseline: float, settings: StereoKeyframeSettings = KEYFRAMES
 ) -> float:
     """Return the distance between keyframes, m, by the depth of the first view, or the baseline if empty."""
     depth = median_depth(view)
-    return settings.keyframe_depth_ratio * (
+    return settings.spacing_depth_ratio * (
         depth if np.isfinite(depth) else settings.empty_scene_baselines * baseline
     )
 
 
 def observe_stereo(
-    pair: GrayPair, rig: StereoRig, features: int, settings: StereoRecognitionSettings = STEREO_RECOGNITION
+    pair: GrayPair, rig: StereoRig, features: int, settings: StereoKeyframeSettings = KEYFRAMES
 ) -> Observation:
     """Return the observation of a rectified pair, with at most `features` corners.
 
@@ -162,7 +169,7 @@ def median_depth(view: Observation) -> float:
     return float(np.median(depth)) if len(depth) else float("nan")
 
 
-def _find_corners(pair: GrayPair, features: int, settings: StereoRecognitionSettings) -> Floats:
+def _find_corners(pair: GrayPair, features: int, settings: StereoKeyframeSettings) -> Floats:
     """Return the strongest corners (n, 2) of the left image."""
     import cv2
 
@@ -173,7 +180,7 @@ def _find_corners(pair: GrayPair, features: int, settings: StereoRecognitionSett
     return np.zeros((0, 2)) if found is None else found.reshape(-1, 2).astype(np.float64)
 
 
-def _describe(image: Bytes, corners: Floats, settings: StereoRecognitionSettings) -> tuple[Ints, Bytes]:
+def _describe(image: Bytes, corners: Floats, settings: StereoKeyframeSettings) -> tuple[Ints, Bytes]:
     """Return the rows of the corners (n, 2) that have a descriptor, and the descriptors."""
     import cv2
 
@@ -199,7 +206,7 @@ def load_faiss() -> Any:
 
 
 def count_votes(
-    descriptors: Bytes, views: Sequence[Array], settings: StereoRecognitionSettings = STEREO_RECOGNITION
+    descriptors: Bytes, views: Sequence[Array], settings: StereoCandidateSettings = CANDIDATES
 ) -> Ints:
     """Return how many descriptors (n, 32) each of m views contains, (m,).
 
@@ -234,9 +241,12 @@ class StereoRecogniser:
     """
 
     def __init__(
-        self, poses: Floats | None = None, settings: StereoRecognitionSettings = STEREO_RECOGNITION
+        self,
+        poses: Floats | None = None,
+        settings: StereoCandidateSettings = CANDIDATES,
+        verification: StereoVerificationSettings = VERIFICATION,
     ) -> None:
-        self.settings = settings
+        self.settings, self.verification = settings, verification
         self._views: dict[int, Observation] = {}
         self._poses = poses
         self._neighbour_cache: dict[int, list[int]] = {}
@@ -268,7 +278,7 @@ class StereoRecogniser:
         for k in self._neighbours(old):
             T_old_k = np.eye(4) if self._poses is None else se3.invert(self._poses[old]) @ self._poses[k]
             views.append(StereoView(T_old_k, self._views[k]))
-        return verify_motion(views, observation, self.settings)
+        return verify_motion(views, observation, self.verification)
 
     def _neighbours(self, k: int) -> list[int]:
         """Return the keyframes whose views are combined with that of a keyframe, including itself."""
@@ -299,7 +309,7 @@ class StereoView(NamedTuple):
 
 
 def verify_motion(
-    old: Sequence[StereoView], new: Observation, settings: StereoRecognitionSettings = STEREO_RECOGNITION
+    old: Sequence[StereoView], new: Observation, settings: StereoVerificationSettings = VERIFICATION
 ) -> Loop | None:
     """Return the motion of the left camera from old views to a new one; None if points do not confirm it.
 
@@ -330,7 +340,7 @@ def verify_motion(
 
 
 def _estimate_pose(
-    points: Floats, new: Observation, new_rows: Ints, samples: int, settings: StereoRecognitionSettings
+    points: Floats, new: Observation, new_rows: Ints, samples: int, settings: StereoVerificationSettings
 ) -> CameraResection | None:
     """Return the pose of the camera among points (n, 3), matched with its corners `new_rows` (n,)."""
     rig, seen = stereo_camera(new), view_pixels(new)[new_rows]
@@ -340,7 +350,7 @@ def _estimate_pose(
 
 
 def match_descriptors(
-    first: NDArray[Any], second: NDArray[Any], settings: StereoRecognitionSettings = STEREO_RECOGNITION
+    first: NDArray[Any], second: NDArray[Any], settings: StereoVerificationSettings = VERIFICATION
 ) -> tuple[Ints, Ints]:
     """Return the rows of mutual nearest descriptors (n, 32) and (m, 32) that pass the ratio test."""
     if len(first) < 2 or len(second) < 2:
@@ -367,7 +377,7 @@ def hamming_distances(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.u
 
 
 def _loop_covariance(
-    covariance: Floats, inliers: int, depth: float, settings: StereoRecognitionSettings
+    covariance: Floats, inliers: int, depth: float, settings: StereoVerificationSettings
 ) -> Floats:
     """Return the covariance (6, 6) of a loop, enlarged for inliers by chance and for calibration errors."""
     min_variance = np.repeat([settings.min_sigma_depth_ratio * depth, settings.min_sigma_rad], 3) ** 2
@@ -381,7 +391,7 @@ def find_motion(
     new: Floats,
     rig: StereoRig,
     samples: int,
-    settings: StereoRecognitionSettings = STEREO_RECOGNITION,
+    settings: StereoVerificationSettings = VERIFICATION,
 ) -> Floats | None:
     """Return T_new_old (4, 4) on which most matches agree; None if no three do.
 
@@ -404,7 +414,7 @@ def find_motion(
 
 
 def _draw_triangles(
-    old: Floats, new: Floats, rig: StereoRig, samples: int, settings: StereoRecognitionSettings
+    old: Floats, new: Floats, rig: StereoRig, samples: int, settings: StereoVerificationSettings
 ) -> tuple[Floats, Floats]:
     """Return triangles (m, 3, 3) of old and of new points, the most congruent first."""
     rows = np.random.default_rng(0).integers(0, len(old), (samples, 3))
@@ -427,7 +437,7 @@ def _draw_triangles(
     return old[best], new[best]
 
 
-def _triangle_motions(old: Floats, new: Floats, settings: StereoRecognitionSettings) -> Floats:
+def _triangle_motions(old: Floats, new: Floats, settings: StereoVerificationSettings) -> Floats:
     """Return the motions (m, 4, 4) that map triangles (m, 3, 3) to congruent ones."""
     old_axes, new_axes = _triangle_axes(old, settings), _triangle_axes(new, settings)
     motions = np.tile(np.eye(4), (len(old), 1, 1))
@@ -436,7 +446,7 @@ def _triangle_motions(old: Floats, new: Floats, settings: StereoRecognitionSetti
     return motions[np.isfinite(motions).all(axis=(1, 2))]
 
 
-def _triangle_axes(triangles: Floats, settings: StereoRecognitionSettings) -> Floats:
+def _triangle_axes(triangles: Floats, settings: StereoVerificationSettings) -> Floats:
     """Return orthonormal axes (m, 3, 3) of triangles (m, 3, 3); NaN if degenerate."""
     first_side, second_side = triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
     normal = np.cross(first_side, second_side)

@@ -12,7 +12,7 @@ from transect.algorithms.odometry.stereo_rig import StereoRig, stereo_rig_of
 from transect.algorithms.odometry.stereo_tracking_methods import GrayPair
 from transect.algorithms.slam.keyframe_odometry import drift_covariance
 from transect.algorithms.slam.stereo_recogniser import (
-    STEREO_RECOGNITION,
+    KEYFRAMES,
     StereoRecogniser,
     observe_stereo,
     stereo_keyframe_distance,
@@ -46,9 +46,7 @@ class StereoSlam(Node):
         unit="m",
         doc="distance between keyframes; 0: a tenth of the median depth of the first pair",
     )
-    keyframe_angle: float = param(
-        STEREO_RECOGNITION.keyframe_angle_rad, gt=0, unit="rad", doc="rotation between keyframes"
-    )
+    keyframe_angle: float = param(KEYFRAMES.angle_rad, gt=0, unit="rad", doc="rotation between keyframes")
     max_camera_difference: float = param(
         0.02, ge=0, doc="largest relative difference of focal length and baseline from those of the map"
     )
