@@ -25,7 +25,7 @@ from transect.draw.moment import (
 from transect.errors import StreamError, TransectError, UsageError
 from transect.recording import Recording, Stream, arrow
 from transect.recording.stream import stream_of_values
-from transect.robots.moment import Choice, draw_recordings
+from transect.robots.moment import MomentOptions, draw_recordings
 from transect.robots.moment.views import Moment, make_panel, revolution
 from transect.types import GridMap, Image, LaserScan, Pose, RadarRange, RadarSpectrum, Record
 
@@ -114,7 +114,7 @@ def test_detected_ranges_lie_in_their_spectrum_and_have_no_panel_of_their_own(da
     assert panel.detected is not None
     assert panel.detected[:, 1] == pytest.approx(np.full(len(panel.bearings), 5.0))
     assert np.sort(panel.detected[:, 0]) == pytest.approx(np.sort(panel.bearings))
-    figure = draw_recordings([day], Choice(times=("+1.5s",), tolerance=0.6))[0]
+    figure = draw_recordings([day], MomentOptions(times=("+1.5s",), tolerance=0.6))[0]
     titles = [ax.get_title(loc="left").partition(",")[0] for ax in figure.axes]
     assert [title for title in titles if title] == ["LaserPort", "RadarSpectrum"]
 
@@ -239,12 +239,14 @@ def test_a_map_lies_where_its_corners_are_and_depth_is_an_image(day: Recording):
 
 def test_recordings_beside_each_other_are_told_apart(day: Recording):
     dusty = dataclasses.replace(day, name="dust")
-    figure = draw_recordings([day, dusty], Choice(panels=("LaserPort:dots",), times=("+1s",)))[0]
+    figure = draw_recordings([day, dusty], MomentOptions(panels=("LaserPort:dots",), times=("+1s",)))[0]
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "day: LaserPort, 1 scan",
         "dust: LaserPort, 1 scan",
     ]
-    figure = draw_recordings([day], Choice(panels=("LaserPort",), times=("+1s", "+1.1s"), title="both"))[0]
+    figure = draw_recordings(
+        [day], MomentOptions(panels=("LaserPort",), times=("+1s", "+1.1s"), title="both")
+    )[0]
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "+1s: LaserPort,  ΔT +0 ms",
         "+1.1s: LaserPort,  ΔT +0 ms",
@@ -254,7 +256,7 @@ def test_recordings_beside_each_other_are_told_apart(day: Recording):
 
 def test_panels_come_in_the_order_asked_for_and_a_glob_is_one_for_each(day: Recording):
     figure = draw_recordings(
-        [day], Choice(panels=("Radar*:angle", "LaserPort:dots"), start="+1s", end="+2s")
+        [day], MomentOptions(panels=("Radar*:angle", "LaserPort:dots"), start="+1s", end="+2s")
     )[0]
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "RadarSpectrum, angle",
@@ -274,22 +276,22 @@ def test_panels_come_in_the_order_asked_for_and_a_glob_is_one_for_each(day: Reco
 )
 def test_a_panel_that_cannot_be_drawn_is_refused(day: Recording, panel: str, what: str):
     with pytest.raises(TransectError, match=what):
-        draw_recordings([day], Choice(panels=(panel,), times=("+1s",)))
+        draw_recordings([day], MomentOptions(panels=(panel,), times=("+1s",)))
 
 
 def test_streams_are_chosen_in_one_way_only(day: Recording):
     with pytest.raises(UsageError, match="both choose"):
-        draw_recordings([day], Choice(panels=("LaserPort",), streams=("Laser*",), times=("+1s",)))
+        draw_recordings([day], MomentOptions(panels=("LaserPort",), streams=("Laser*",), times=("+1s",)))
 
 
 def test_a_wrong_view_lists_what_there_is(day: Recording):
     with pytest.raises(UsageError) as caught:
-        draw_recordings([day], Choice(panels=("LaserPort:photo",), times=("+1s",)))
+        draw_recordings([day], MomentOptions(panels=("LaserPort:photo",), times=("+1s",)))
     assert "above, side, dots, lines, time" in str(caught.value)
 
 
 def test_a_stream_that_is_far_in_time_is_left_out_and_named(day: Recording):
-    figure, notes = draw_recordings([day], Choice(times=("+2.5s",)))
+    figure, notes = draw_recordings([day], MomentOptions(times=("+2.5s",)))
     titles = [ax.get_title(loc="left").partition(",")[0] for ax in figure.axes]
     assert [title for title in titles if title] == ["RadarSpectrum"]
     assert notes == ["left out: LaserPort: its nearest sample is -1.400 s away"]
@@ -297,4 +299,4 @@ def test_a_stream_that_is_far_in_time_is_left_out_and_named(day: Recording):
 
 def test_streams_without_pictures_are_refused(day: Recording):
     with pytest.raises(StreamError, match="no images, scans, radars or clouds"):
-        draw_recordings([day.select("Laser*").replace(streams=())], Choice())
+        draw_recordings([day.select("Laser*").replace(streams=())], MomentOptions())

@@ -99,7 +99,7 @@ def test_links_joints_and_inertias_are_read():
         ("collision", "cylinder", (0.5, 2.0)),
     ]
     assert robot.joint("shoulder").axis == (0.0, 0.0, 1.0)  # made a unit vector
-    assert robot.joint("shoulder").limit == urdf.Limit(-2.0, 2.0, 10.0, 1.0)
+    assert robot.joint("shoulder").limit == urdf.JointLimit(-2.0, 2.0, 10.0, 1.0)
     assert robot.joint("rail").line == line_of('name="rail"')
 
 
@@ -244,11 +244,11 @@ def test_all_digits_survive(xyz, rpy, lower: float, width: float, offset: float)
             "b",
             urdf.Origin(xyz, rpy),
             (0.0, 1.0, 0.0),
-            urdf.Limit(lower, lower + width),
+            urdf.JointLimit(lower, lower + width),
         ),
-        urdf.Joint("k", "prismatic", "b", "c", limit=urdf.Limit(), mimic=urdf.Mimic("j", -1.5, offset)),
+        urdf.Joint("k", "prismatic", "b", "c", limit=urdf.JointLimit(), mimic=urdf.Mimic("j", -1.5, offset)),
     )
-    robot = urdf.Urdf("r", (urdf.Link("a"), urdf.Link("b"), urdf.Link("c")), joints)
+    robot = urdf.Urdf("r", (urdf.UrdfLink("a"), urdf.UrdfLink("b"), urdf.UrdfLink("c")), joints)
     assert urdf.parse(urdf.text_of(robot).encode(), "r") == robot
 
 
@@ -289,7 +289,7 @@ def test_the_arm_of_insight_reaches_where_its_links_say():
     assert np.allclose(
         bent.lookup("Payload", "Wrist")[:3, 3], (1.006273007, 0.140837997, 0.801533013), atol=1e-8
     )
-    assert back.joint("elbow").limit == urdf.Limit(
+    assert back.joint("elbow").limit == urdf.JointLimit(
         -0.4324, 4.0478, 53.0, 0.02618
     )  # RA_JOINT, RA_TAU, RA_CTRL
 
@@ -317,7 +317,7 @@ def test_a_chain_and_its_urdf_agree(q: list[float], dh: list[float], convention)
     chain = Chain(a, alpha, d, convention)
     robot = Robot("r")
     robot.frames.add_static("body", "base", np.eye(4))
-    whole = urdf.urdf_from_robot(robot, [urdf.Arm(chain, ("base", "1", "2", "end"), ("j1", "j2", "j3"))])
+    whole = urdf.urdf_from_robot(robot, [urdf.RobotArm(chain, ("base", "1", "2", "end"), ("j1", "j2", "j3"))])
     tree = whole.frames(dict(zip(("j1", "j2", "j3"), q, strict=True)))
     # Written out from the definition, not by the chain.
     expected = np.eye(4)

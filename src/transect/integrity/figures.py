@@ -18,7 +18,7 @@ from transect.draw.moment import RangePanel, moment_figure
 from transect.draw.timelines import StateStrip, curves_figure, signal_figure, states_figure
 from transect.errors import TransectError
 from transect.recording import Recording, Stream
-from transect.robots.moment import KINDS, Choice, Moment, draw_recordings, show_ranges
+from transect.robots.moment import KINDS, Moment, MomentOptions, draw_recordings, show_ranges
 from transect.types import Image, LaserScan, Odometry, RadarRange, Verdict, WheelState
 
 from .motion import grid_of, mean_speed, speed_over_ground
@@ -91,7 +91,7 @@ def _figures_of(recording: Recording, problem: SensorProblem, first: int) -> Ite
             return
         other = _find_peer(recording, stream, problem.worst.peers, Image)
         names = tuple(escape(each.name) for each in (stream, other or radar) if each)
-        choice = Choice(streams=names, times=(decimal_from_ns(at),), title=title)
+        choice = MomentOptions(streams=names, times=(decimal_from_ns(at),), title=title)
         yield draw_recordings([recording], choice)[0]
     except TransectError:
         return  # no data at that time; the strip of states shows it

@@ -1,7 +1,7 @@
-"""What is known of each machine without its data: one YAML per robot, to be copied for one's own.
+"""Robot descriptions: one YAML per robot, to be copied for other robots.
 
-Frames stand as ``T_frame_child``: `xyz` is the origin of `child` in `frame` in metres, and the rotation
-takes vectors of `child` to `frame`, written as one of
+Frames are ``T_frame_child``: `xyz` is the origin of `child` in `frame` in metres, and the rotation transforms
+vectors from `child` to `frame`, given as one of
 
 - `euler`: an `order` of axes as in scipy (capitals: intrinsic) with `degrees` or `radians`,
 - `quaternion`: x, y, z, w,
@@ -45,7 +45,7 @@ def names() -> tuple[str, ...]:
 
 
 def path_of(name: str) -> Path:
-    """Return the YAML file of a robot by its name, to be copied for one's own."""
+    """Return the YAML file of a robot by its name."""
     if name not in names():
         raise TransectError(f"there is no robot {name!r}", hint=did_you_mean(name, names()))
     return plugins.file_of("robots", name)
@@ -57,7 +57,7 @@ def load(name: str | Path) -> Robot:
     Raises
     ------
     ParseError
-        If the file does not describe a robot; the error lists all that is wrong, each with its line.
+        If the description is invalid; the error lists all problems with their lines.
     """
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
@@ -95,7 +95,7 @@ def robot_from_description(description: Any, where: str) -> Robot:
 
 
 def _check(description: Any, lines: Lines) -> tuple[Any, Lines]:
-    """Return what was given, if it describes a robot; the checks take longer than all the rest."""
+    """Validate a description and return it."""
     whole = YamlPart(description, (), lines)
     check_robot(whole)
     refuse(whole.problems, lines.file)
@@ -141,7 +141,7 @@ def edge_from_description(edge: Any, where: str = "") -> tuple[str, str, NDArray
     Raises
     ------
     ParseError
-        If a key is not known, or a value is not what it should be; all that is wrong is listed.
+        If a key is unknown or a value is invalid; all problems are listed.
     """
     part = YamlPart(edge, (), Lines(where))
     check_edge(part)
@@ -170,7 +170,7 @@ def _transform(edge: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 def camera_from_description(name: str, camera: Mapping[str, Any], where: str = "") -> CameraModel:
-    """Return the camera that ``size``, ``focal``, ``centre`` and ``distortion: {radtan: [...]}`` describe."""
+    """Return the camera of ``size``, ``focal``, ``centre`` and ``distortion: {radtan: [...]}``."""
     part = YamlPart(camera, (), Lines(where))
     check_camera(name, part, strict=False)
     refuse(part.problems, where)

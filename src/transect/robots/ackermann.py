@@ -1,7 +1,7 @@
-"""Two driven wheels behind and one steering angle in front: wheels and steering to a planar path.
+"""Odometry of Ackermann steering with two driven rear wheels.
 
-Equations of the Rosario data set's paper, section 4.6. Two forms: the paper's takes the steering angle as it
-is, within its limit; the published scripts multiply it with `steering_scale` first.
+Equations of the paper of the Rosario data set, section 4.6. The form of the paper clips the steering angle to
+its limit; the published scripts multiply it by `steering_scale` instead.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _COLUMNS = {"wheel_velocity", "steering"}
 
 @dataclass(frozen=True)
 class AckermannGeometry:
-    """What turns wheels and steering into motion."""
+    """Geometry of wheels and steering."""
 
-    # wheelbase, wheel_diameter: metres (document 001, 4.6)
+    # wheelbase, wheel_diameter: m (Rosario, 4.6)
     wheelbase: float
     wheel_diameter: float
     steering_limit: float  # rad to either side
     steering_unit: float  # rad to the left per unit of the stepper
-    steering_zero_raw: float  # units that the raw log shows when the robot drives straight ahead
-    steering_scale: float  # what the published scripts multiply the steering angle with
+    steering_zero_raw: float  # units of the raw log at straight driving
+    steering_scale: float  # factor of the steering angle in the published scripts
 
     @classmethod
     def of(cls, robot: Robot) -> AckermannGeometry:
@@ -49,7 +49,7 @@ class AckermannGeometry:
 
     @property
     def rim_speed(self) -> float:
-        """m/s at the rim of a wheel that turns once a minute."""
+        """Rim speed in m/s at one turn per minute."""
         return np.pi * self.wheel_diameter / 60.0
 
     def steering(self, units: ArrayLike, zero_raw: float = 0.0) -> Floats:
@@ -71,8 +71,7 @@ def motion(
     Parameters
     ----------
     wheels : (..., 2) array
-        Rim speeds of the left and the right wheel in m/s, negative backwards: what the paper calls
-        direction * vel.
+        Rim speeds of the left and the right wheel in m/s, negative backwards: direction * vel in the paper.
     steering : (...) array
         Rad to the left.
     form : {"paper", "scripts"}
@@ -90,10 +89,10 @@ def motion(
 
 
 def wheel_odometry(recording: Recording, form: Form = "scripts") -> Stream:
-    """Return the odometry, integrated from a recording's wheels and steering, as a stream of role estimate.
+    """Integrate the wheels and steering of a recording to an odometry stream of role estimate.
 
-    Of the raw and the cleaned log the cleaned one is taken; in the raw one the steering's zero is taken off.
-    Samples without a speed or an angle are left out, and counted in a note.
+    The cleaned log is preferred to the raw one, from which the zero of the steering is subtracted. Samples
+    without a speed or an angle are omitted, and counted in a note.
     """
     found = [s for s in recording if s.type is WheelState and set(s.columns) >= _COLUMNS]
     if not found:
@@ -115,22 +114,22 @@ def _integrate(wheels: Stream, geometry: AckermannGeometry, form: Form) -> Parse
     speeds, steering = np.asarray(wheels["wheel_velocity"])[order], np.asarray(wheels["steering"])[order]
     if "telegram" in wheels.columns:
         steering = steering - geometry.steering(geometry.steering_zero_raw)
-    known = np.isfinite(speeds).all(axis=1) & np.isfinite(steering)
-    t_ns = wheels.t_ns[order][known]
-    v, w = motion(speeds[known], steering[known], geometry, form)
+    valid = np.isfinite(speeds).all(axis=1) & np.isfinite(steering)
+    t_ns = wheels.t_ns[order][valid]
+    v, w = motion(speeds[valid], steering[valid], geometry, form)
     nothing = np.zeros(len(t_ns))
     motions = planar.motions_from_rates(t_ns, np.column_stack([v, nothing, w]))
     x, y, heading = planar.integrate(motions)[: len(t_ns)].T
     turn = rotations.quaternion_from_euler("z", heading[:, None])
     columns = {"x": x, "y": y, "z": nothing, **dict(zip(("qx", "qy", "qz", "qw"), turn.T, strict=True))}
     columns |= {"vx": v, "vy": nothing, "vz": nothing, "wx": nothing, "wy": nothing, "wz": w}
-    lost = int(np.count_nonzero(~known))
+    lost = int(np.count_nonzero(~valid))
     notes = (f"{wheels.name}: {lost} samples without speed or steering are not integrated",) if lost else ()
     return Parsed(arrow.table(t_ns, columns, units=Odometry.units()), (), notes)
 
 
 def known_robot(recording: Recording) -> Robot:
-    """Return the robot of a recording; raise if it is not known."""
+    """Return the robot of a recording; raise StreamError if it is unknown."""
     if recording.robot is None:
         raise StreamError(
             f"it is not known which robot recorded {recording.name}",

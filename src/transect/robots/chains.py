@@ -1,4 +1,4 @@
-"""Chains of revolute joints in Denavit and Hartenberg's parameters: poses, Jacobians and their inverse."""
+"""Serial chains of revolute joints in Denavit-Hartenberg parameters: poses, Jacobians, inverse kinematics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .description import Constants
 
 Convention = Literal["standard", "modified"]
 
-CHUNK = 8_192
-"""Samples walked together: what lies between them stays in the processor's cache."""
+CHUNK_SAMPLES = 8_192
+"""Samples that are processed together, so that intermediate results fit into the processor cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +29,10 @@ class Chain:
     a: Floats
     alpha: Floats
     d: Floats
-    # `standard` (Spong): ``A_i = Rz(q) Tz(d) Tx(a) Rx(alpha)``; `modified` (Craig): ``A_i = Rx(alpha) Tx(a)
-    # rz(q) Tz(d)``
+    # `standard` (Spong): ``A_i = Rz(q) Tz(d) Tx(a) Rx(alpha)``;
+    # `modified` (Craig): ``A_i = Rx(alpha) Tx(a) Rz(q) Tz(d)``
     convention: Convention = "standard"
-    # lower, upper: (n,), limits of the joints in rad; unlimited unless given
+    # lower, upper: (n,), joint limits in rad; default: unlimited
     lower: Floats = field(default_factory=lambda: np.array(-np.inf))
     upper: Floats = field(default_factory=lambda: np.array(np.inf))
 
@@ -47,36 +47,36 @@ class Chain:
 
     @property
     def joints(self) -> int:
-        """How many joints it has."""
+        """Number of joints."""
         return len(self.a)
 
     def steps(self, q: ArrayLike) -> Floats:
         """Transforms (..., n, 4, 4) from frame i to frame i - 1 at joint angles `q` (..., n) in rad."""
         angle = floats("joint angles", q, (..., self.joints))
         cs = _cosines_and_sines(angle)
-        steps = _eyes(self.joints, cs.shape[-1])
+        steps = _identities(self.joints, cs.shape[-1])
         for i, step in enumerate(steps):
-            self._move(i, step.copy(), cs, into=step)
+            self._apply_link(i, step.copy(), cs, into=step)
         return _samples_first(steps, angle.shape[:-1])
 
     def poses(self, q: ArrayLike) -> Floats:
         """Transforms ``T_base_i`` (..., n + 1, 4, 4) of all frames, the base (identity) first.
 
-        Each of the 16 numbers of a frame lies contiguous over the samples, so that columns of many poses are
+        Each of the 16 numbers of a frame is contiguous over the samples, so that columns of many poses are
         fast; the array is not C-contiguous.
         """
         angle = floats("joint angles", q, (..., self.joints))
-        return _samples_first(self._walk(angle), angle.shape[:-1])
+        return _samples_first(self._forward_frames(angle), angle.shape[:-1])
 
     def forward(self, q: ArrayLike) -> Floats:
         """``T_base_end`` (..., 4, 4) at joint angles `q` (..., n) in rad."""
         angle = floats("joint angles", q, (..., self.joints))
         cs = _cosines_and_sines(angle)
-        now, then = _eyes(2, cs.shape[-1])
+        current, following = _identities(2, cs.shape[-1])
         for i in range(self.joints):
-            self._move(i, now, cs, into=then)
-            now, then = then, now
-        return _samples_first(now, angle.shape[:-1])
+            self._apply_link(i, current, cs, into=following)
+            current, following = following, current
+        return _samples_first(current, angle.shape[:-1])
 
     def jacobian(self, q: ArrayLike, point: ArrayLike = (0.0, 0.0, 0.0)) -> Floats:
         """Jacobian (..., 6, n): velocity (m/s), then angular velocity (rad/s), in the base frame.
@@ -86,10 +86,10 @@ class Chain:
         q : (..., n)
             Joint angles, rad.
         point : (3,) or (..., 3)
-            The point that moves, fixed to the last frame and given in it, m.
+            Point fixed to the last frame, in that frame, m.
         """
         angle = floats("joint angles", q, (..., self.joints))
-        frames = self._walk(angle)
+        frames = self._forward_frames(angle)
         fixed = np.broadcast_to(floats("point", point, (..., 3)), (*angle.shape[:-1], 3)).reshape(-1, 3).T
         tip = (frames[-1, :3, :3] * fixed).sum(axis=1) + frames[-1, :3, 3]
         jacobian = np.empty((6, self.joints, tip.shape[-1]))
@@ -99,18 +99,18 @@ class Chain:
             jacobian[3:, i] = moving[:3, 2]
         return _samples_first(jacobian, angle.shape[:-1])
 
-    def _walk(self, angle: Floats) -> Floats:
+    def _forward_frames(self, angle: Floats) -> Floats:
         """``T_base_i`` (n + 1, 4, 4, m) at joint angles (..., n) of m samples."""
         cs = _cosines_and_sines(angle)
-        frames = _eyes(self.joints + 1, cs.shape[-1])
-        for start in range(0, cs.shape[-1], CHUNK):
-            chunk = frames[..., start : start + CHUNK]
+        frames = _identities(self.joints + 1, cs.shape[-1])
+        for start in range(0, cs.shape[-1], CHUNK_SAMPLES):
+            chunk = frames[..., start : start + CHUNK_SAMPLES]
             for i in range(self.joints):
-                self._move(i, chunk[i], cs[..., start : start + CHUNK], into=chunk[i + 1])
+                self._apply_link(i, chunk[i], cs[..., start : start + CHUNK_SAMPLES], into=chunk[i + 1])
         return frames
 
-    def _move(self, i: int, T: Floats, cosines_and_sines: Floats, into: Floats) -> None:
-        """Write ``T @ A_i`` (4, 4, m) into another array, column by column: no product of 4 x 4 matrices."""
+    def _apply_link(self, i: int, T: Floats, cosines_and_sines: Floats, into: Floats) -> None:
+        """Write ``T @ A_i`` (4, 4, m) into another array, column by column."""
         x, y, z, p = T[:3, 0], T[:3, 1], T[:3, 2], T[:3, 3]
         c, s = cosines_and_sines[:, i]
         ca, sa = np.cos(self.alpha[i]), np.sin(self.alpha[i])
@@ -126,17 +126,17 @@ class Chain:
             into[:3, 3] = p + self.a[i] * x + self.d[i] * axis
 
     def within_limits(self, q: ArrayLike, margin: ArrayLike = 0.0) -> Mask:
-        """Tell for each joint (..., n) whether it stays `margin` rad or more inside its limits."""
+        """Whether each joint (..., n) is at least `margin` rad inside its limits."""
         angle = floats("joint angles", q, (..., self.joints))
         return (angle >= self.lower + np.asarray(margin)) & (angle <= self.upper - np.asarray(margin))
 
     def inverse(
         self, target: ArrayLike, guess: ArrayLike, tolerance: float = 1e-9, steps: int = 100
     ) -> Floats:
-        """Joint angles (n,) that bring the end to the pose `target` (4, 4), from a guess (n,).
+        """Joint angles (n,) at which the end has the pose `target` (4, 4), from a guess (n,).
 
-        Levenberg and Marquardt's damped steps on the pose error; for arms without a closed solution. The
-        limits are not looked at: `within_limits` tells.
+        Levenberg-Marquardt iterations on the pose error, for arms without a closed solution. Joint limits are
+        not considered: see `within_limits`.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class Chain:
 
 
 def chain_of(robot: Robot) -> Chain:
-    """Return the chain that a robot's constants describe by `arm`, in Craig's modified parameters."""
+    """Return the chain of `arm` in a robot's constants, in Craig's modified parameters."""
     numbers = Constants(robot, "an arm", "interact.yaml")
     link = {key: np.array(numbers["arm", key], dtype=np.float64) for key in ("a", "alpha", "d")}
     arm = robot.constants["arm"]
@@ -186,7 +186,7 @@ def _cosines_and_sines(angle: Floats) -> Floats:
     return np.stack([np.cos(flat), np.sin(flat)])
 
 
-def _eyes(frames: int, samples: int) -> Floats:
+def _identities(frames: int, samples: int) -> Floats:
     """Identities (frames, 4, 4, samples)."""
     result = np.zeros((frames, 4, 4, samples))
     result[:, range(4), range(4)] = 1.0

@@ -1,9 +1,9 @@
-"""What a robot looks like: boxes, wheels, fields of range sensors and lengths, for pictures of it.
+"""Validation of robot descriptions, and their geometry for drawings: boxes, wheels, scan planes and lengths.
 
-Known things that are fixed to its frames (a container, a gripper, a bumper) are its `constants.shapes`. The
-rest stands under `body` in a robot's YAML. A number may be the name of one of the robot's constants, or a sum
-of such names and numbers: ``platform.half_width + platform.swivel_length``. So each number is written once,
-and the picture of a copy follows its constants.
+Known objects fixed to frames (a container, a gripper, a bumper) are in `constants.shapes`, the other geometry
+under `body` in a robot's YAML. A number may be the name of one of the robot's constants, or a sum of such
+names and numbers: ``platform.half_width + platform.swivel_length``. So each number is written once, and the
+drawing of a copied description follows its constants.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _origin() -> list[Number]:
 
 
 @dataclass(frozen=True)
-class Box:
-    """A box along the axes of a frame: its centre and its edges, m. Invented sizes are drawn dashed."""
+class BodyBox:
+    """A box along the axes of a frame: centre and edges, m. Invented sizes are drawn dashed."""
 
     frame: str
     size: list[Number]
@@ -44,7 +44,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel that rolls along x of a frame: its centre, diameter and width, m."""
+    """A wheel that rolls along x of a frame: centre, diameter and width, m."""
 
     frame: str
     xyz: list[Number]
@@ -55,8 +55,8 @@ class Wheel:
 
 
 @dataclass(frozen=True)
-class Scan:
-    """The plane that a laser or radar scans: `opening` rad about x of its frame, from x towards y."""
+class ScanPlane:
+    """The scan plane of a laser or radar: `opening` rad about x of its frame, from x towards y."""
 
     frame: str
     opening: Number
@@ -64,7 +64,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Length:
-    """A length that a picture shows, between two points of a frame, m."""
+    """A dimension in the drawing, between two points of a frame, m."""
 
     name: str
     frame: str
@@ -73,21 +73,21 @@ class Length:
 
 
 @dataclass(frozen=True)
-class Body:
-    """What a robot looks like."""
+class RobotBody:
+    """Geometry of a robot for drawings."""
 
-    boxes: dict[str, Box] = field(default_factory=dict[str, Box])
+    boxes: dict[str, BodyBox] = field(default_factory=dict[str, BodyBox])
     wheels: list[Wheel] = field(default_factory=list[Wheel])
-    scans: list[Scan] = field(default_factory=list[Scan])
+    scans: list[ScanPlane] = field(default_factory=list[ScanPlane])
     lengths: list[Length] = field(default_factory=list[Length])
-    # joint angles, rad, in which each arm is drawn, by the name of its base frame; 0 if not given
+    # joint angles of the drawn arms, rad, by the name of the base frame; default 0
     posture: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-    # where a frame is drawn whose place only recordings know: x, y, z in m and roll, pitch, yaw in rad, in
-    # the root of the frames. Invented.
+    # invented poses of frames that are only known from recordings: x, y, z in m and roll, pitch, yaw in rad,
+    # in the root of the frames
     place: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
     def check(self, part: YamlPart) -> None:
-        """Note lists that are not as long as they should be."""
+        """Report lists of wrong length."""
         entries = [part.child("boxes").child(name) for name in self.boxes]
         entries += [each for key in ("wheels", "lengths") for each in part.items(key)]
         triples = [each.child(key) for each in entries for key in ("xyz", "size", "start", "end")]
@@ -99,37 +99,37 @@ class Body:
 
 
 def check_body(part: YamlPart) -> None:
-    """Note what is wrong with the `body` of a robot's description."""
-    read(part, Body, "body")
+    """Report problems of the `body` of a robot's description."""
+    read(part, RobotBody, "body")
 
 
-def body_of(robot: Robot) -> Body:
-    """Return what a robot looks like; an empty body if its description does not say.
+def body_of(robot: Robot) -> RobotBody:
+    """Return the geometry of a robot, empty if it is not described.
 
     Raises
     ------
     ParseError
-        If something in it is not what it should be.
+        If it is invalid.
     """
     part = YamlPart(robot.body, (), Lines(f"body of {robot.name}"))
-    body = read(part, Body, "body")
+    body = read(part, RobotBody, "body")
     refuse(part.problems, part.lines.file)
     assert body is not None
     return body
 
 
 def numbers_of(robot: Robot, values: Sequence[Number]) -> Floats:
-    """Return numbers (n,), each given as a number or by names of constants."""
+    """Evaluate numbers (n,) that may be sums of constants."""
     return np.array([number_of(robot, value) for value in values])
 
 
 def number_of(robot: Robot, value: Number) -> float:
-    """Return a number that is given as such or by names of constants.
+    """Evaluate a number that may be a sum of constants.
 
     Raises
     ------
     TransectError
-        If a name is none of a number in the robot's constants.
+        If a name is not a number in the robot's constants.
     """
     if not isinstance(value, str):
         return float(value)
@@ -157,21 +157,21 @@ def _constant(robot: Robot, name: str) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
-    """Points fixed to a frame, and which of them a line joins."""
+class PointShape:
+    """Points fixed to a frame, and lines between them."""
 
     name: str
     frame: str
     points: Floats  # (k, 3), in `frame`, m
-    # (m, 2), indices of points
+    # (m, 2), indices of the end points
     lines: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
-    invented: bool = False  # true where the points are a guess and no measurement
+    invented: bool = False  # whether the points are guessed instead of measured
 
 
-def shapes_of(robot: Robot) -> tuple[Shape, ...]:
-    """Return the shapes that a robot's `constants.shapes` describe."""
+def shapes_of(robot: Robot) -> tuple[PointShape, ...]:
+    """Return the shapes of a robot's `constants.shapes`."""
     return tuple(
-        Shape(
+        PointShape(
             name,
             shape["frame"],
             np.array(shape["points"], dtype=np.float64).reshape(-1, 3),
@@ -187,13 +187,13 @@ ROTATIONS = ("euler", "quaternion", "matrix")
 EDGE_KEYS = ("frame", "child", "xyz", *ROTATIONS)
 CAMERA_KEYS = ("size", "focal", "centre", "distortion", "frame", "invented")
 COEFFICIENTS = {"none": (0,), "radtan": (4, 5, 8), "equidistant": (4,)}
-"""How many coefficients each distortion may have."""
-ORTHONORMAL = 1e-3
-"""How far a rotation's rows may be from orthonormal: documents print few digits."""
+"""Allowed numbers of coefficients of each distortion model."""
+ORTHONORMALITY_TOLERANCE = 1e-3
+"""Of rotation matrices, which documents print with few digits."""
 
 
 def check_robot(part: YamlPart) -> None:
-    """Note what is wrong with a whole description, but for how its frames hang together."""
+    """Report problems of a description, except those of the frame tree."""
     if not part.has("name"):
         part.wrong("a robot's file is a mapping with a name")
         return
@@ -228,7 +228,7 @@ def _check_topics(part: YamlPart) -> None:
 
 
 def check_edge(part: YamlPart) -> None:
-    """Note what is wrong with an entry of `frames`."""
+    """Report problems of an entry of `frames`."""
     if not (part.has("frame") and part.has("child")):
         part.wrong(f"a frame has a `frame`, a `child` and where it is: {', '.join(EDGE_KEYS)}")
         return
@@ -241,7 +241,7 @@ def check_edge(part: YamlPart) -> None:
 
 
 def check_transform(part: YamlPart) -> None:
-    """Note what is wrong with `xyz` and the rotation of a frame."""
+    """Report problems of `xyz` and the rotation of a frame."""
     child = part.data.get("child", "a frame")
     if part.has("xyz"):
         part.child("xyz").numbers(f"xyz of {child}", 3)
@@ -288,12 +288,12 @@ def _check_matrix(part: YamlPart, called: str) -> None:
         part.wrong(f"{called} has {counted}, expected 3 rows of 3")
     elif YamlPart(entries, part.path, part.lines, part.problems).numbers(called, 9):
         R = np.array(part.data, dtype=np.float64)
-        if not np.allclose(R @ R.T, np.eye(3), atol=ORTHONORMAL) or np.linalg.det(R) < 0:
+        if not np.allclose(R @ R.T, np.eye(3), atol=ORTHONORMALITY_TOLERANCE) or np.linalg.det(R) < 0:
             part.wrong(f"{called} is not a rotation")
 
 
 def check_camera(name: str, part: YamlPart, *, strict: bool = True) -> None:
-    """Note what is wrong with an entry of `cameras`; unknown keys only if `strict`."""
+    """Report problems of an entry of `cameras`; unknown keys only if `strict`."""
     if not all(_is_pair(part.child(key).data) for key in ("size", "focal", "centre")):
         part.wrong(f"camera {name} needs size, focal and centre, two numbers each")
         return
@@ -318,15 +318,15 @@ def _is_pair(data: Any) -> bool:
 
 
 class Constants:
-    """Constants of a robot by group and key; one that is missing is named.
+    """Constants of a robot by group and key, with errors for missing ones.
 
     Parameters
     ----------
     robot : Robot
     model : str
-        What they describe, for errors: "four steered wheels".
+        Described model, for errors: "four steered wheels".
     example : str
-        A YAML file that has them.
+        YAML file with these constants.
     """
 
     def __init__(self, robot: Robot, model: str, example: str) -> None:
@@ -345,9 +345,9 @@ class Constants:
 
 
 def find_parameter(robot: Robot, recording: Recording | None, path: Sequence[str]) -> Any | None:
-    """Return a parameter by set and key: the recording's own, else the robot's, else None.
+    """Return a parameter by set and key from the recording, else from the robot, else None.
 
-    Both keep theirs under ``parameters``, in `Recording.conditions` and `Robot.constants`.
+    Both store them under ``parameters``, in `Recording.conditions` and `Robot.constants`.
     """
     group, key = path
     for source in (recording.conditions if recording is not None else {}, robot.constants):

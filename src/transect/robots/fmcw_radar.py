@@ -1,8 +1,8 @@
-"""Ranges from the spectra of the Argo's FMCW radar (document 004, sections 3.2.3 and 3.2.4).
+"""Ranges from the spectra of the Argo's FMCW radar (SDI, sections 3.2.3 and 3.2.4).
 
-A target makes a beat tone whose frequency grows with its range, so a peak of the spectrum is a range. The
-bins are 0.28 m apart; the vertex of the parabola through a peak and its two neighbours lies much closer.
-The report does not say whether it laid the parabola through amplitudes or through decibels: both are here.
+The beat frequency of a target is proportional to its range, so a peak of the spectrum is a range. The bins
+are 0.28 m wide; the vertex of the parabola through a peak and its two neighbours is much more accurate. The
+report does not state whether the parabola is fitted to amplitudes or decibels: both are implemented.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from transect.errors import GeometryError
 from transect.recording import Robot
 
 Scale = Literal["amplitude", "dB"]
-"""Of reflectivities: dB are ``20 log10`` of amplitudes."""
+"""Scale of reflectivities: dB are ``20 log10`` of amplitudes."""
 
-_ROWS = 1024
-"""Spectra searched together: some megabytes, which stay in the processor's cache."""
+_CHUNK_SPECTRA = 1024
+"""Spectra that are processed together: some megabytes, which fit into the processor cache."""
 
 
 @dataclass(frozen=True)
 class Radar:
-    """How frequencies become ranges (eq. 1)."""
+    """Conversion of frequencies to ranges (eq. 1)."""
 
-    # sample_frequency, hertz_per_metre: hz, Hz/m
+    # sample_frequency, hertz_per_metre: Hz, Hz/m
     sample_frequency: float
     hertz_per_metre: float
     range_offset: float  # m
-    bins: int  # of the FFT; a line that was cut short has fewer (errata)
+    bins: int  # of the FFT; truncated lines have fewer
 
     @classmethod
     def of(cls, robot: Robot) -> Radar:
-        """Return the radar that a robot's constants describe."""
+        """Return the radar of a robot's constants."""
         radar = robot.constants["radar"]
         return cls(
             sample_frequency=float(radar["sample_frequency"]),
@@ -47,15 +47,15 @@ class Radar:
 
     @property
     def bin_width(self) -> float:
-        """Metres from one bin to the next."""
+        """Width of a bin, m."""
         return self.sample_frequency / (2 * self.bins) / self.hertz_per_metre
 
     def range_from_bin(self, number: ArrayLike) -> Floats:
-        """Range in m of bins (...), counted from 1; they may lie between two."""
+        """Range in m of fractional bins (...), counted from 1."""
         return np.asarray(number, dtype=np.float64) * self.bin_width + self.range_offset
 
     def bin_from_range(self, distance: ArrayLike) -> Floats:
-        """Bins (...), counted from 1 and between two, of ranges in m."""
+        """Fractional bins (...), counted from 1, of ranges in m."""
         return (np.asarray(distance, dtype=np.float64) - self.range_offset) / self.bin_width
 
 
@@ -63,10 +63,10 @@ class Radar:
 class Peaks:
     """The strongest peaks of n spectra, k each, strongest first."""
 
-    # (n, k), where the vertex lies, in bins counted from 1; NaN where a spectrum has fewer peaks
+    # (n, k), position of the vertex in bins counted from 1; NaN if a spectrum has fewer peaks
     bin: Floats
     reflectivity: Floats  # (n, k), height of the vertex, in the scale of the spectra
-    interpolated: Mask  # (n, k) bool, False where there is no parabola: at the first and the last bin
+    interpolated: Mask  # (n, k) bool, false without a parabola: at the first and the last bin
 
 
 def find_peaks(
@@ -77,50 +77,51 @@ def find_peaks(
     scale: Scale = "dB",
     fit: Scale = "dB",
 ) -> Peaks:
-    """Find the strongest peaks of spectra, between the bins by a parabola through three of them.
+    """Find the strongest peaks of spectra, interpolated by a parabola through three bins.
 
     Parameters
     ----------
     spectra : (n, m) array
-        Reflectivity by bin; a peak is a bin above its neighbours, of equal ones the first.
+        Reflectivity by bin; a peak is a bin above its neighbours, or the first of equal ones.
     count : int
-        How many peaks of each spectrum.
+        Number of peaks of each spectrum.
     bins : (int, int), optional
-        First and last bin, counted from 1, that can be a peak; default all. The neighbours of a peak may
-        lie outside.
+        First and last bin of a peak, counted from 1; default all. The neighbours of a peak may be outside.
     scale : {"amplitude", "dB"}
-        What the spectra are given in.
+        Scale of the spectra.
     fit : {"amplitude", "dB"}
-        What the parabola is laid through. With a Hann window a tone's main lobe is nearly a parabola in dB.
+        Scale of the fit. With a Hann window the main lobe of a tone is nearly a parabola in dB.
     """
     values = np.asarray(spectra, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] < 2 or count < 1:
         raise GeometryError("expected (n, m) spectra of some bins", why=f"got {values.shape}, {count} peaks")
     first, last = bins or (1, values.shape[1])
     gate = slice(max(first, 1) - 1, max(last, 0))
-    parts = [_strongest(values[i : i + _ROWS], gate, count) for i in range(0, len(values), _ROWS)]
+    parts = [
+        _strongest(values[i : i + _CHUNK_SPECTRA], gate, count) for i in range(0, len(values), _CHUNK_SPECTRA)
+    ]
     where = np.concatenate(parts) if parts else np.zeros((0, count), np.int64)
     return _vertices(values, where, scale, fit)
 
 
 def _strongest(values: Floats, gate: slice, count: int) -> Ints:
-    """Return the indices (n, count) of the highest peaks, highest first; -1 where there are no more."""
+    """Return the indices (n, count) of the highest peaks, highest first; -1 for missing ones."""
     inside = values[:, gate]
     result = np.full((len(values), count), -1)
     if not inside.size:
         return result
-    # The highest bin is nearly always a peak, and found fast; not so at the gate's ends and among equals.
-    doubtful = np.ones(len(values), dtype=bool)
+    # The highest bin is usually a peak, except at the ends of the gate and among equal bins.
+    uncertain = np.ones(len(values), dtype=bool)
     if count == 1:
         highest = inside.argmax(axis=1) + gate.start
-        doubtful = ~_stands_out(values, highest)
+        uncertain = ~_is_peak(values, highest)
         result[:, 0] = highest
-    result[doubtful] = _highest_peaks(values[doubtful], gate, count)
+    result[uncertain] = _highest_peaks(values[uncertain], gate, count)
     return result
 
 
-def _stands_out(values: Floats, where: Ints) -> Mask:
-    """Return whether one bin (n,) of each line is above both its neighbours; the end ones are not."""
+def _is_peak(values: Floats, where: Ints) -> Mask:
+    """Whether one bin (n,) of each line is above both its neighbours; false at the ends."""
     row = np.arange(len(values))
     here = values[row, where]
     before, after = values[row, where - 1], values[row, np.minimum(where + 1, values.shape[1] - 1)]
@@ -140,20 +141,20 @@ def _highest_peaks(values: Floats, gate: slice, count: int) -> Ints:
 
 
 def _peak_mask(values: Floats) -> Mask:
-    """Return where lines (n, m) rise and then fall; of equal bins the first, and none at NaN."""
+    """Mask of the peaks of lines (n, m): the first of equal bins, none at NaN."""
     step = np.sign(np.diff(values, axis=1))
     tied = (step == 0).any(axis=1)
-    step[tied] = _next_steps(step[tied])
+    step[tied] = _fill_zero_steps(step[tied])
     peak = np.zeros(values.shape, dtype=bool)
     peak[:, 1:-1] = (step[:, :-1] > 0) & (step[:, 1:] < 0)
     peak[:, 0], peak[:, -1] = step[:, 0] < 0, step[:, -1] > 0
     return peak
 
 
-def _next_steps(step: Floats) -> Floats:
-    """Return steps (n, m) in which a 0 is the next one that is not; after a line's end it falls.
+def _fill_zero_steps(step: Floats) -> Floats:
+    """Replace zero steps (n, m) by the next nonzero one, or -1 at the end of a line.
 
-    A line that is level throughout has no peak, and stays as it is.
+    A constant line has no peak and is unchanged.
     """
     last = step.shape[1] - 1
     at = np.where(step != 0, np.arange(last + 1), last)
@@ -168,7 +169,7 @@ def _vertices(values: Floats, where: Ints, scale: Scale, fit: Scale) -> Peaks:
     around = np.minimum(around, values.shape[1] - 1)
     three = np.take_along_axis(values[:, None, :], around, axis=2)
     offset, height = _vertex(_rescale(three, scale, fit))
-    # A neighbour without any amplitude is minus infinity in dB: no parabola goes through it.
+    # a neighbour without amplitude is minus infinity in dB
     inside &= np.isfinite(offset) & np.isfinite(height)
     alone = np.take_along_axis(values, np.maximum(where, 0), axis=1)
     number = np.where(where >= 0, where + 1.0, np.nan)
@@ -180,7 +181,7 @@ def _vertices(values: Floats, where: Ints, scale: Scale, fit: Scale) -> Peaks:
 
 
 def _vertex(three: Floats) -> tuple[Floats, Floats]:
-    """Return how far (...) from the middle one, and how high, the parabola through (..., 3) values peaks."""
+    """Return offset (...) from the middle and height of the vertex through (..., 3) values."""
     a, b, c = np.moveaxis(three, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         offset = np.clip((a - c) / (a - 2 * b + c) / 2, -0.5, 0.5)

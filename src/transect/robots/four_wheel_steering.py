@@ -1,4 +1,4 @@
-"""The numbers of a platform on four steered wheels, as the functions of this package take them."""
+"""Kinematics and odometry of a platform on four steered wheels."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from .description import Constants
 
 @dataclass(frozen=True, eq=False)
 class FourWheelGeometry:
-    """Platform and motors, SI and radians; wheels in the order of the encoders."""
+    """Geometry of platform and motors, SI units; wheels in the order of the encoders."""
 
-    # half_length, half_width, wheel_height, swivel_length: L, W, H and d of document 000, section 4, m
+    # half_length, half_width, wheel_height, swivel_length: L, W, H and d of AMEDS section 4, m
     half_length: float
     half_width: float
     wheel_height: float
     swivel_length: float
-    # ends, sides: (4,), +1 for a front and a left wheel, -1 for a rear and a right one
+    # ends, sides: (4,), +1 for front and left wheels, -1 for rear and right wheels
     ends: Floats
     sides: Floats
-    drive_ticks_per_turn: float  # k_psi of eq. 4.
-    # steer_ticks_per_metre, rack_at_rest, rack_offset, rack_per_radian, angle_at_rest: k_phi, r0, the 60.67
-    # mm, the 1.125 mm/degree and phi0 of eq. 5.
+    drive_ticks_per_turn: float  # k_psi of eq. 4
+    # steer_ticks_per_metre, rack_at_rest, rack_offset, rack_per_radian, angle_at_rest: k_phi, r0, 60.67 mm,
+    # 1.125 mm/degree and phi0 of eq. 5
     steer_ticks_per_metre: float
     rack_at_rest: float
     rack_offset: float
     rack_per_radian: float
     angle_at_rest: float
-    polarity: Floats  # (4,), p of eq. 5.
+    polarity: Floats  # (4,), p of eq. 5
 
     @classmethod
     def of(cls, robot: Robot) -> FourWheelGeometry:
-        """Return the geometry that a robot's constants describe."""
+        """Return the geometry of a robot's constants."""
         numbers = Constants(robot, "four steered wheels", "interact.yaml")
         wheels = [str(wheel).split() for wheel in numbers["platform", "wheels"]]
         return cls(
@@ -63,18 +63,15 @@ class FourWheelGeometry:
 
     @property
     def swivels(self) -> Floats:
-        """(4, 2): where each steering axis stands, x and y in Platform, m."""
+        """(4, 2): x and y of the steering axes in Platform, m."""
         return np.stack([self.ends * self.half_length, self.sides * self.half_width], axis=-1)
 
 
-WHEELS = 4
-
-
-# Ticks and angles
+WHEEL_COUNT = 4
 
 
 def drive_angles(ticks: ArrayLike, geometry: FourWheelGeometry) -> Floats:
-    """Drive angles psi (..., 4) in rad of tick offsets (..., 4): AMEDS eq. 4."""
+    """Drive angles psi (..., 4) in rad of tick offsets (..., 4), AMEDS eq. 4."""
     return _wheels("drive ticks", ticks) * (2 * np.pi / geometry.drive_ticks_per_turn)
 
 
@@ -86,7 +83,7 @@ def drive_ticks(angles: ArrayLike, geometry: FourWheelGeometry) -> Floats:
 def steer_angles(ticks: ArrayLike, geometry: FourWheelGeometry) -> Floats:
     """Steering angles phi (..., 4) in rad of tick offsets (..., 4).
 
-    AMEDS eq. 5 with the minus that the print lost (see errata), so that no offset is straight ahead.
+    AMEDS eq. 5 with the minus that is missing in print, so that zero ticks are straight ahead.
     """
     g = geometry
     rack = g.polarity * _wheels("steer ticks", ticks) / g.steer_ticks_per_metre
@@ -97,22 +94,19 @@ def steer_ticks(angles: ArrayLike, geometry: FourWheelGeometry) -> Floats:
     """Whole ticks (..., 4) nearest to steering angles (..., 4) in rad: within half a tick, 0.0006 degrees."""
     g = geometry
     rack = (_wheels("steering angles", angles) - g.angle_at_rest) * g.rack_per_radian
-    # + 0.0 makes 0 of the -0 that a polarity of -1 leaves.
+    # adding 0.0 removes the -0.0 of a polarity of -1
     return np.rint(g.polarity * (rack + g.rack_at_rest + g.rack_offset) * g.steer_ticks_per_metre) + 0.0
 
 
-# Poses
-
-
 def directions(steering: ArrayLike) -> tuple[Floats, Floats]:
-    """Unit vectors (..., 4, 2) in Platform along which each wheel rolls, and to the left of that."""
+    """Unit vectors (..., 4, 2) in Platform in the rolling direction of each wheel, and to its left."""
     phi = _wheels("steering angles", steering)
     c, s = np.cos(phi), np.sin(phi)
     return np.stack([c, s], axis=-1), np.stack([-s, c], axis=-1)
 
 
 def positions(steering: ArrayLike, geometry: FourWheelGeometry) -> Floats:
-    """Wheel centres (..., 4, 3) in Platform, m, at steering angles (..., 4) in rad; each with its own phi."""
+    """Wheel centres (..., 4, 3) in Platform, m, at steering angles (..., 4) in rad."""
     _, left = directions(steering)
     outward = geometry.sides[:, None] * left
     plane = geometry.swivels + geometry.swivel_length * outward
@@ -121,7 +115,7 @@ def positions(steering: ArrayLike, geometry: FourWheelGeometry) -> Floats:
 
 
 def euler_angles(steering: ArrayLike, drive: ArrayLike, geometry: FourWheelGeometry) -> Floats:
-    """Gamma and beta (..., 4, 2) in rad of AMEDS Table 5 as the errata read it: ``R = Rz(gamma) Rx(beta)``.
+    """Gamma and beta (..., 4, 2) in rad of AMEDS Table 5, corrected: ``R = Rz(gamma) Rx(beta)``.
 
     Left wheels ``Rz(phi + 90) Rx(psi)``, right wheels ``Rz(phi - 90) Rx(-psi)``; alpha is 0.
     """
@@ -139,31 +133,27 @@ def poses(steering: ArrayLike, drive: ArrayLike, geometry: FourWheelGeometry) ->
     return se3.from_matrix(rotation_matrices(steering, drive, geometry), positions(steering, geometry))
 
 
-# The size of a wheel
-
-
 class TickLength(NamedTuple):
-    """How far a wheel rolls in one tick of its drive motor."""
+    """Rolling distance of a wheel per tick of its drive motor."""
 
     metres: float
-    each: Floats  # (4,), the same for every wheel alone; NaN where it hardly rolled
-    spread: float  # deviation (nmad) of single steps from it, relative
-    steps: int  # how many steps between samples were used
+    each: Floats  # (4,), of each wheel; NaN if it was slower than the minimum speed
+    spread: float  # relative standard deviation (nmad) of single steps
+    steps: int  # number of steps between samples
 
     def wheel_radius(self, geometry: FourWheelGeometry) -> float:
-        """Radius in m at which one turn is that many metres."""
+        """Wheel radius, m."""
         return self.metres * geometry.drive_ticks_per_turn / (2 * np.pi)
 
 
 def tick_length(
-    t_ns: ArrayLike, ticks: ArrayLike, velocity: ArrayLike, least_speed: float = 0.05
+    t_ns: ArrayLike, ticks: ArrayLike, velocity: ArrayLike, min_speed: float = 0.05
 ) -> TickLength:
     """Estimate the metres per drive tick from ticks and speeds that were recorded together.
 
-    The document gives no wheel radius (H is the height of the axle under Platform, not over the ground). The
-    drive motors report both ticks and m/s, so their ratio is the number with which the rover's own software
-    made m/s of ticks. That is not the rolling radius on loose ground. The median of the steps: nearly half of
-    them may be wild, in ticks or in speed.
+    AMEDS gives no wheel radius (H is the height of Platform above the axle, not the ground). The drive motors
+    report ticks and m/s, so their ratio is the conversion factor of the rover's software, not the rolling
+    radius on loose ground. The median of the steps tolerates nearly half of outliers.
 
     Parameters
     ----------
@@ -171,32 +161,35 @@ def tick_length(
         Sample times, ns.
     ticks, velocity : (n, 4)
         Drive motor positions, and speeds in m/s.
-    least_speed : float
-        Slower steps are left out, m/s.
+    min_speed : float
+        Slower steps are ignored, m/s.
     """
     times = np.asarray(t_ns, dtype=np.int64)
-    counts, speeds = floats("ticks", ticks, ("n", WHEELS)), floats("velocity", velocity, ("n", WHEELS))
+    counts, speeds = (
+        floats("ticks", ticks, ("n", WHEEL_COUNT)),
+        floats("velocity", velocity, ("n", WHEEL_COUNT)),
+    )
     seconds = (np.diff(times) / NS)[:, None]
     travel, turned = seconds * (speeds[1:] + speeds[:-1]) / 2, np.diff(counts, axis=0)
-    used = (np.abs(travel) >= least_speed * seconds) & (seconds > 0) & (turned != 0)
+    used = (np.abs(travel) >= min_speed * seconds) & (seconds > 0) & (turned != 0)
     ratio = np.divide(travel, turned, out=np.full_like(travel, np.nan), where=used)
     metres, steps = float(robust.median(ratio)), int(np.isfinite(ratio).sum())
     return TickLength(metres, robust.median(ratio, axis=0), float(robust.nmad(ratio / metres)), steps)
 
 
 def _wheels(name: str, values: ArrayLike) -> Floats:
-    return floats(name, values, (..., WHEELS))
+    return floats(name, values, (..., WHEEL_COUNT))
 
 
 class WheelVelocities(NamedTuple):
     """Velocity of each wheel's contact point over the ground, m/s, both (..., 4)."""
 
-    rolling: Floats  # (..., 4), along the wheel: the speed of its rim if it does not slip
-    lateral: Floats  # (..., 4), to its left: 0 if it does not slide
+    rolling: Floats  # (..., 4), in the rolling direction: the rim speed without slip
+    lateral: Floats  # (..., 4), to the left: 0 without sliding
 
 
 def levers(steering: ArrayLike, geometry: FourWheelGeometry) -> tuple[Floats, Floats]:
-    """Velocity (..., 4, 2) in Platform of each contact point: per rad/s of the platform, and of its steering.
+    """Velocity (..., 4, 2) in Platform of each contact point per rad/s of the platform, and of its steering.
 
     The first is ``k x r``, the second ``k x (r - s)``, k upwards.
     """
@@ -212,7 +205,7 @@ def contact_velocities(
     Parameters
     ----------
     twist : (..., 3)
-        Of Platform, in Platform: vx, vy in m/s and wz in rad/s.
+        Of Platform in Platform: vx, vy in m/s and wz in rad/s.
     steering : (..., 4)
         rad.
     steering_rate : (..., 4)
@@ -227,7 +220,7 @@ def contact_velocities(
 def wheel_velocities(
     twist: ArrayLike, steering: ArrayLike, geometry: FourWheelGeometry, steering_rate: ArrayLike = 0.0
 ) -> WheelVelocities:
-    """How fast each wheel rolls and slides; parameters as of `contact_velocities`."""
+    """Rolling and lateral velocity of each wheel; parameters as in `contact_velocities`."""
     velocity = contact_velocities(twist, steering, geometry, steering_rate)
     along, left = directions(steering)
     return WheelVelocities((velocity * along).sum(axis=-1), (velocity * left).sum(axis=-1))
@@ -238,18 +231,17 @@ def _cross(vectors: Floats) -> Floats:
     return np.stack([-vectors[..., 1], vectors[..., 0]], axis=-1)
 
 
-LEAST_WHEELS = 2
-"""Fewer wheels do not tell a turn from a slide."""
+MIN_WHEELS = 2
+"""Of a determined motion: one wheel does not separate rotation from sliding."""
 
 
 class BodyMotion(NamedTuple):
-    """What the platform did, as a twist in Platform."""
+    """Motion or twist of the platform in Platform."""
 
-    # (..., 3), x, y and turn: m, m, rad of travelled metres; m/s, m/s, rad/s of speeds. NaN with too few
-    # wheels.
+    # (..., 3), x, y and rotation: m, m, rad from distances; m/s, m/s, rad/s from speeds; NaN with too few
+    # wheels
     motion: Floats
-    # along, across: (..., 4), what remains of each wheel's two equations, in m or m/s: the wheels
-    # contradict each other
+    # along, across: (..., 4), residuals of the two equations of each wheel, m or m/s
     along: Floats
     across: Floats
 
@@ -262,46 +254,46 @@ def body_motion(
     weights: ArrayLike = 1.0,
     across_weight: float = 1.0,
 ) -> BodyMotion:
-    """Motion of the platform from that of its wheels.
+    """Estimate the motion of the platform from that of its wheels by weighted least squares.
 
     Parameters
     ----------
     travel : (..., 4)
-        How far each wheel rolled, m, or how fast it rolls, m/s. A wheel with a NaN is left out.
+        Rolling distance, m, or rim speed, m/s, of each wheel. Wheels with NaN are ignored.
     steering : (..., 4)
         Steering angles, rad.
     steered : (..., 4)
-        Change of the steering angles meanwhile, rad (or rad/s): a wheel stands `swivel_length` beside its
-        axis and rolls when it is turned.
+        Change of the steering angles meanwhile, rad (or rad/s): a wheel is `swivel_length` beside its axis
+        and rolls when it is steered.
     weights : (4,) or (..., 4)
-        How much each wheel is trusted.
+        Weight of each wheel.
     across_weight : float
-        How much a wheel is trusted not to slide sideways, against rolling as it says; greater than 0.
+        Weight of the lateral equation (no sliding) relative to the rolling equation; greater than 0.
     """
     if not across_weight > 0:
         raise GeometryError(f"expected across_weight greater than 0, got {across_weight}")
     rolled, phi = np.broadcast_arrays(
-        floats("travel", travel, (..., WHEELS)), floats("steering", steering, (..., WHEELS))
+        floats("travel", travel, (..., WHEEL_COUNT)), floats("steering", steering, (..., WHEEL_COUNT))
     )
     used = np.isfinite(rolled) & np.isfinite(phi)
     phi, rolled = np.where(used, phi, 0.0), np.where(used, rolled, 0.0)
-    known = np.broadcast_to(np.asarray(weights, dtype=np.float64), rolled.shape) * used
+    row_weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), rolled.shape) * used
     rows, goal = _equations(rolled, phi, np.nan_to_num(np.broadcast_to(steered, rolled.shape)), geometry)
-    weight = np.stack([known, across_weight * known], axis=-1)
+    weight = np.stack([row_weights, across_weight * row_weights], axis=-1)
     normal = np.einsum("...we,...wei,...wej->...ij", weight, rows, rows)
     right = np.einsum("...we,...wei,...we->...i", weight, rows, goal)
-    enough = np.count_nonzero(known > 0, axis=-1) >= LEAST_WHEELS
+    enough = np.count_nonzero(row_weights > 0, axis=-1) >= MIN_WHEELS
     solvable = np.where(enough[..., None, None], normal, np.eye(3))
     motion = np.linalg.solve(solvable, right[..., None])[..., 0]
     motion = np.where(enough[..., None], motion, np.nan)
-    left = np.where(used[..., None], np.einsum("...wei,...i->...we", rows, motion) - goal, np.nan)
-    return BodyMotion(motion, left[..., 0], left[..., 1])
+    residual = np.where(used[..., None], np.einsum("...wei,...i->...we", rows, motion) - goal, np.nan)
+    return BodyMotion(motion, residual[..., 0], residual[..., 1])
 
 
 def _equations(
     rolled: Floats, phi: Floats, steered: Floats, geometry: FourWheelGeometry
 ) -> tuple[Floats, Floats]:
-    """Rows (..., 4, 2, 3) of each wheel, along and across, and what they should give (..., 4, 2)."""
+    """Rows (..., 4, 2, 3) of each wheel, along and across, and right-hand sides (..., 4, 2)."""
     turning, swivelling = levers(phi, geometry)
     axes = np.stack(directions(phi), axis=-2)  # (..., wheel, along or across, xy)
     rows = np.concatenate([axes, np.einsum("...wej,...wj->...we", axes, turning)[..., None]], axis=-1)

@@ -1,7 +1,7 @@
-"""What a camera sees of the other sensors: their points in its image.
+"""Projection of other sensors' points into the image of a camera.
 
-Each sample is put where its sensor was when it was taken, and looked at from where the camera was when the
-image was taken; a sweep counts as taken at its stamp. Nothing is taken to hide a point of the picture.
+Each sample is transformed with the pose of its sensor at its own time and of the camera at the time of the
+image; a sweep has the time of its stamp. Occlusion is ignored.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Sample, Stream
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
-from .description import Shape, shapes_of
+from .description import PointShape, shapes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROLES = ("measurement", "derived")
-"""What is drawn unless streams are named: no truth, no estimates."""
-AXIS = 0.15
-"""Length of a drawn axis, m."""
+"""Roles of streams that are drawn by default: no truth, no estimates."""
+AXIS_LENGTH_M = 0.15
+"""Of drawn frames."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sighting:
-    """What one stream saw, in the camera's frame."""
+    """Points of one stream in the camera frame and in the image."""
 
     stream: Stream
     points: Floats  # (n, 3), in the camera's frame (x right, y down, z forward), m
-    pixels: Floats  # (n, 2), with distortion; NaN behind the camera and beyond the lens model
-    inside: Mask  # (n,) bool, Which are in the image
-    dt: float  # seconds by which the sample is later than the image
-    value: Any = None  # the sample; None where there are several
+    pixels: Floats  # (n, 2), distorted; NaN behind the camera and outside the lens model
+    inside: Mask  # (n,) bool, whether in the image
+    dt: float  # time of the sample minus that of the image, s
+    value: Any = None  # the sample; None for several
     T_camera_sensor: Floats | None = None  # (4, 4) or None
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """An image and what is known to be in it."""
+class CameraOverlay:
+    """An image with projected points, frames and shapes."""
 
     stream: Stream  # of the camera
     image: Image
@@ -61,11 +61,11 @@ class View:
     camera: CameraModel  # for pixels of this image
     sightings: tuple[Sighting, ...]
     triads: tuple[Triad, ...]  # frames whose origin is in the image
-    outlines: tuple[ObjectOutline, ...]  # the robot's known shapes, as far as they are in the image
-    notes: tuple[str, ...]  # what is doubtful, and what could not be drawn
+    outlines: tuple[ObjectOutline, ...]  # of the robot's shapes in the image
+    notes: tuple[str, ...]  # uncertainties, and streams that could not be drawn
 
     def figure(self, title: str = "") -> Figure:
-        """Return the picture."""
+        """Draw the overlay."""
         from transect.draw.overlay import overlay_figure
 
         dots = [
@@ -73,7 +73,7 @@ class View:
             for s in self.sightings
         ]
         when = clocks.text_from_ns(self.image.t_ns, self.stream.clock)
-        axes = (f"axes of frames are {AXIS:g} m long",) if self.triads else ()
+        axes = (f"axes of frames are {AXIS_LENGTH_M:g} m long",) if self.triads else ()
         return overlay_figure(
             self.rgb,
             dots,
@@ -85,26 +85,26 @@ class View:
 
 
 def camera_streams(recording: Recording) -> tuple[Stream, ...]:
-    """Return the streams of images whose camera is calibrated."""
+    """Return the image streams with calibrated cameras."""
     return tuple(s for s in recording.streams if s.type is Image and s.camera in recording.cameras and len(s))
 
 
 def camera_stream(recording: Recording, name: str | None = None) -> Stream:
-    """Return the camera of that name, or the only one; else say which there are."""
-    known = {stream.name: stream for stream in camera_streams(recording)}
-    if name is None and len(known) == 1:
-        return next(iter(known.values()))
-    if name is None or not known:
+    """Return the camera stream of a name, or the only one."""
+    available = {stream.name: stream for stream in camera_streams(recording)}
+    if name is None and len(available) == 1:
+        return next(iter(available.values()))
+    if name is None or not available:
         raise StreamError(
-            f"{recording.name} has {len(known) or 'no'} calibrated cameras with images",
-            why=", ".join(known) or "a camera needs images, intrinsics and a frame",
-            hint=" or ".join(f"--camera {shlex.quote(each)}" for each in known)
+            f"{recording.name} has {len(available) or 'no'} calibrated cameras with images",
+            why=", ".join(available) or "a camera needs images, intrinsics and a frame",
+            hint=" or ".join(f"--camera {shlex.quote(each)}" for each in available)
             or f"transect info {recording.typed} lists what there is",
         )
-    exact = [s for s in known.values() if name.lower() in (s.name.lower(), s.camera.lower())]
-    near = exact or [s for s in known.values() if name.lower() in s.name.lower()]
+    exact = [s for s in available.values() if name.lower() in (s.name.lower(), s.camera.lower())]
+    near = exact or [s for s in available.values() if name.lower() in s.name.lower()]
     if len(near) != 1:
-        raise StreamError(f"{recording.name} has no camera {name!r}", hint=did_you_mean(name, known))
+        raise StreamError(f"{recording.name} has no camera {name!r}", hint=did_you_mean(name, available))
     return near[0]
 
 
@@ -115,28 +115,28 @@ def view(
     *,
     streams: Sequence[str] = (),
     tolerance: float = 0.1,
-) -> View:
-    """Return the image nearest to a time, and what the other sensors saw of it.
+) -> CameraOverlay:
+    """Return the image nearest to a time with the projected points of the other sensors.
 
     Parameters
     ----------
     camera : str, optional
-        Name of its stream; may be left out if there is one.
+        Name of its stream; optional if there is only one.
     time : time-like
         `+60s` counts from the recording's first sample.
     streams : sequence of str
-        Shell patterns; default all scans, clouds and radars that were measured or derived.
+        Shell patterns; default: all measured or derived scans, clouds and radars.
     tolerance : float
-        Seconds: how far from the image's time a sample may be, and how far beyond its poses a frame is held.
-        Of radar ranges, which are one bearing each, all within are taken.
+        Maximum time between sample and image, and extrapolation of moving frames, s. All radar ranges within
+        it are used, since each has only one bearing.
     """
     stream = camera_stream(recording, camera)
     first = recording.spans().get(stream.clock, (0, 0))[0]
     image: Image = stream.at(clocks.resolve(time, first, stream.clock)).value
-    model, doubts = fit_camera(recording.cameras[stream.camera], image.width, image.height)
+    model, camera_notes = fit_camera(recording.cameras[stream.camera], image.width, image.height)
     scene = _Scene(recording.frames, model.frame or stream.frame, stream.clock, image.t_ns, tolerance, model)
     sightings: list[Sighting] = []
-    notes = list(doubts)
+    notes = list(camera_notes)
     others = _range_streams(recording, streams)
     if not others:
         notes.append(f"{recording.name} has no scans, clouds or radars to draw")
@@ -146,7 +146,9 @@ def view(
         except TransectError as error:
             notes.append(f"{other.name} is not drawn: {error.what}")
     outlines = scene.outlines(shapes_of(recording.robot)) if recording.robot else ()
-    return View(stream, image, rgb_of(image), model, tuple(sightings), scene.triads(), outlines, tuple(notes))
+    return CameraOverlay(
+        stream, image, rgb_of(image), model, tuple(sightings), scene.triads(), outlines, tuple(notes)
+    )
 
 
 def _range_streams(recording: Recording, patterns: Sequence[str]) -> list[Stream]:
@@ -157,14 +159,14 @@ def _range_streams(recording: Recording, patterns: Sequence[str]) -> list[Stream
         raise StreamError(
             f"{' and '.join(patterns)} are no scans, clouds or radars", hint="leave --streams out for all"
         )
-    # Where a radar's ranges were found already, its spectra would show them once more.
+    # the spectra of a radar repeat its ranges
     ranged = {s.frame for s in found if s.type is RadarRange}
     return [s for s in found if patterns or not (s.type is RadarSpectrum and s.frame in ranged)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Scene:
-    """A camera at the time of its image, and how to get there."""
+    """A camera at the time of its image, and the transforms to it."""
 
     frames: FrameTree
     frame: str
@@ -180,29 +182,29 @@ class _Scene:
         value = sample.value
         T = self._to_camera(stream.frame, sample.t_ns)
         points = se3.apply(T, points_of(value))
-        return Sighting(stream, points, *self._see(points), dt, value, T)
+        return Sighting(stream, points, *self._project(points), dt, value, T)
 
     def _bearings(self, stream: Stream) -> Sighting:
-        """All ranges within the tolerance, each from where the radar was at its time."""
+        """Project all ranges within the tolerance, each with the pose of the radar at its time."""
         refuse_clock(stream, self.clock)
-        around = round(self.tolerance * NS)
-        near = stream.between(self.t_ns - around, self.t_ns + around + 1)
+        margin_ns = round(self.tolerance * NS)
+        near = stream.between(self.t_ns - margin_ns, self.t_ns + margin_ns + 1)
         if not len(near):
-            away = (stream.at(self.t_ns).t_ns - self.t_ns) / NS
-            raise StreamError(f"its nearest sample is {away:+.3f} s away")
+            dt = (stream.at(self.t_ns).t_ns - self.t_ns) / NS
+            raise StreamError(f"its nearest sample is {dt:+.3f} s away")
         local = points_from_polar(*near.array("range", "angle").T)
         points = se3.apply(self._to_camera(stream.frame, near.t_ns), local)
-        late = (near.at(self.t_ns).t_ns - self.t_ns) / NS
-        return Sighting(stream, points, *self._see(points), late)
+        dt = (near.at(self.t_ns).t_ns - self.t_ns) / NS
+        return Sighting(stream, points, *self._project(points), dt)
 
-    def _see(self, points: Floats) -> tuple[Floats, Mask]:
+    def _project(self, points: Floats) -> tuple[Floats, Mask]:
         return project_points(points, np.eye(4), self.camera)
 
     def _to_camera(self, frame: str, t_ns: int | Ints) -> Floats:
-        """T_camera_frame from the frame at its own time to the camera at the image's time.
+        """T_camera_frame from the frame at its own time to the camera at the time of the image.
 
-        Both are looked up in the root of the tree, which stands while the robot drives. Where the root's way
-        is not known at these times, the sensors are taken as fixed to each other.
+        Both are looked up in the root of the tree, which is static while the robot drives. Without poses at
+        these times the sensors are assumed to be fixed to each other.
         """
         root = self.frames.ancestry(frame)[-1]
         try:
@@ -215,28 +217,28 @@ class _Scene:
     def triads(self) -> tuple[Triad, ...]:
         """Frames other than the camera's whose origin is in the image."""
         found: list[Triad] = []
-        steps = np.linspace(0.0, AXIS, 12)
-        # The origin, then each axis as a line: a lens bends it.
+        steps = np.linspace(0.0, AXIS_LENGTH_M, 12)
+        # the origin, then each axis as a line, which is curved by lens distortion
         local = np.concatenate([np.zeros((1, 3)), (steps[:, None] * np.eye(3)[:, None]).reshape(-1, 3)])
         for name in self.frames.frames:
             try:
                 T = self.frames.lookup(self.frame, name, self.t_ns, tolerance=self.tolerance)
             except FrameError:
-                continue  # its place is not known at this time, so it is not in the picture
+                continue  # its pose is unknown at this time
             pixels, inside = project_points(local, T, self.camera)
             if name != self.frame and inside[0] and T[2, 3] > 0:
                 x, y, z = pixels[1:].reshape(3, -1, 2)
                 found.append(Triad(name, pixels[0], (x, y, z)))
         return tuple(found)
 
-    def outlines(self, shapes: Sequence[Shape]) -> tuple[ObjectOutline, ...]:
-        """Shapes of which a line is in the image, with the age of the poses that put them there."""
+    def outlines(self, shapes: Sequence[PointShape]) -> tuple[ObjectOutline, ...]:
+        """Shapes with a line in the image, with the age of their poses."""
         found: list[ObjectOutline] = []
         for shape in shapes:
             try:
                 T = self.frames.lookup(self.frame, shape.frame, self.t_ns, tolerance=self.tolerance)
             except FrameError:
-                continue  # its place is not known at this time, so it is not in the picture
+                continue  # its pose is unknown at this time
             ends = shape.points[shape.lines]  # (lines, 2, 3)
             steps = np.linspace(0.0, 1.0, 12)[:, None]
             points = ends[:, :1] + steps * (ends[:, 1:] - ends[:, :1])
@@ -249,21 +251,21 @@ class _Scene:
         return tuple(found)
 
     def _age(self, frame: str) -> float | None:
-        """Seconds by which the farthest pose that a frame's place hangs on is later than the image.
+        """Time (s) of the pose between camera and frame that is farthest from the time of the image.
 
-        None where nothing between the camera and the frame moves: the DT of AMEDS' Figure 5.
+        None if the frame is fixed to the camera. This is DT of AMEDS Figure 5.
         """
-        ways = [self.frames.ancestry(name) for name in (self.frame, frame)]
-        parts = [edge for edge in self.frames.edges if sum(edge.child in way for way in ways) == 1]
+        paths = [self.frames.ancestry(name) for name in (self.frame, frame)]
+        parts = [edge for edge in self.frames.edges if sum(edge.child in path for path in paths) == 1]
         axes = [edge.motion.t_ns for edge in parts if edge.motion is not None and len(edge.motion)]
-        late = [axis[nearest_index(axis, [self.t_ns])] - self.t_ns for axis in axes]
-        return max((float(each[0]) / NS for each in late), key=abs, default=None)
+        offsets = [axis[nearest_index(axis, [self.t_ns])] - self.t_ns for axis in axes]
+        return max((float(each[0]) / NS for each in offsets), key=abs, default=None)
 
 
 def sample_near(stream: Stream, clock: str, t_ns: int, tolerance: float) -> tuple[Sample, float]:
-    """Return the sample nearest to a time on a clock, and by how many seconds it is later.
+    """Return the sample nearest to a time, and its time difference in s.
 
-    It is at most `tolerance` seconds away, unless the clock only counts samples.
+    The difference is at most `tolerance`, except on the clock `index`.
     """
     refuse_clock(stream, clock)
     sample = stream.at(t_ns)
@@ -280,9 +282,9 @@ def refuse_clock(stream: Stream, clock: str) -> None:
 
 
 def points_of(value: Any) -> Floats:
-    """Points (n, 3) in the sensor's frame, m, NaN where no beam came back.
+    """Points (n, 3) in the sensor frame, m; NaN for beams without return.
 
-    Of radar spectra they are the strongest return at each bearing.
+    For radar spectra, the strongest return at each bearing.
     """
     if isinstance(value, PointCloud):
         return np.asarray(value.points, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A robot's picture, made from its description alone: frames, cameras, arms, and what its `body` says."""
+"""Drawing of a robot from its description: frames, cameras, arms, and the geometry of `body`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from transect.recording import FrameTree, Robot
 from transect.types import CameraModel
 
 from . import load
-from .description import Body, body_of, number_of, numbers_of
+from .description import RobotBody, body_of, number_of, numbers_of
 
 if TYPE_CHECKING:
-    from .urdf import Arm, Urdf
+    from .urdf import RobotArm, Urdf
 
-REACH = 0.28
-"""How far a sensor's field is drawn, as a part of the robot's largest extent."""
+FIELD_LENGTH_RATIO = 0.28
+"""Drawn length of the field of view of a sensor relative to the largest extent of the robot."""
 OVERALL = (("length", 0), ("width", 1), ("height", 2))
 
 
@@ -40,7 +40,7 @@ def load_scene(name: str | Path) -> tuple[str, RobotScene]:
 
 
 def scene_of(robot: Robot, posture: Mapping[str, ArrayLike] | None = None) -> RobotScene:
-    """Return the drawing of a robot that is described in YAML.
+    """Return the drawing of a robot.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def scene_of(robot: Robot, posture: Mapping[str, ArrayLike] | None = None) -> Ro
 
     Notes
     -----
-    Other arms stand in the posture that its `body` gives. Frames whose place only a recording knows are left
-    out and named among the facts.
+    Other arms have the posture of `body`. Frames that are only known from recordings are omitted and listed
+    in the legend.
 
     Raises
     ------
     TransectError
-        If it has no frames, or its body names a frame or a constant that is not there.
+        If it has no frames, or its body refers to an unknown frame or constant.
     """
     from .urdf import arms_of
 
@@ -69,9 +69,9 @@ def scene_of(robot: Robot, posture: Mapping[str, ArrayLike] | None = None) -> Ro
     solids = [*_boxes(robot, body, poses), *_wheels(robot, body, poses)]
     shown = [arm for arm in arms if arm.frames[-1] in poses]
     chains = [np.stack([poses[frame][:3, 3] for frame in arm.frames]) for arm in shown]
-    places = np.concatenate([*(pose[:3, 3][None] for pose in poses.values()), *(s.points for s in solids)])
-    reach = REACH * (float(np.ptp(places, axis=0).max()) or 1.0)
-    solids += [*_fields(robot, body, poses, reach)]
+    points = np.concatenate([*(pose[:3, 3][None] for pose in poses.values()), *(s.points for s in solids)])
+    field_length = FIELD_LENGTH_RATIO * (float(np.ptp(points, axis=0).max()) or 1.0)
+    solids += [*_fields(robot, body, poses, field_length)]
     inner = {frame for arm in arms for frame in arm.frames if frame not in robot.frames}
     return RobotScene(
         robot.title or robot.name,
@@ -105,17 +105,16 @@ def scene_of_urdf(urdf: Urdf) -> RobotScene:
         if joint.parent in poses and joint.child in poses
     ]
     hidden = [link.name for link in urdf.links if link.name not in poses]
-    facts = [("joints, at zero", _cut([f"{j.name}: {j.type}" for j in moving], 12))] if moving else []
-    facts += [("not drawn: their place is not fixed", _cut(hidden, 8))] if hidden else []
+    facts = [("joints, at zero", _truncate([f"{j.name}: {j.type}" for j in moving], 12))] if moving else []
+    facts += [("not drawn: their place is not fixed", _truncate(hidden, 8))] if hidden else []
     spans = _overall(np.concatenate([solid.points for solid in solids])) if solids else []
     return RobotScene(urdf.name, poses, solids, chains, spans, facts)
 
 
-# Frames
-
-
-def _posed(robot: Robot, body: Body, arms: Iterable[Arm], posture: Mapping[str, ArrayLike]) -> FrameTree:
-    """Return the robot's frames with its arms in a posture, and with what only the picture places."""
+def _posed(
+    robot: Robot, body: RobotBody, arms: Iterable[RobotArm], posture: Mapping[str, ArrayLike]
+) -> FrameTree:
+    """Return the robot's frames with its arms in a posture, and the invented frames of `body`."""
     tree = robot.frames.copy()
     for arm in arms:
         q = np.asarray(posture.get(arm.frames[0], np.zeros(arm.chain.joints)), dtype=np.float64)
@@ -127,13 +126,13 @@ def _posed(robot: Robot, body: Body, arms: Iterable[Arm], posture: Mapping[str, 
         for parent, child, step in zip(arm.frames[:-1], arm.frames[1:], arm.chain.steps(q), strict=True):
             tree.add_static(parent, child, step, source="posture")
     for frame, (x, y, z, *angles) in body.place.items():
-        place = se3.from_matrix(rotations.matrix_from_euler("rpy", angles), (x, y, z))
-        tree.add_static(_main_root(tree), frame, place, source="place in the picture")
+        pose = se3.from_matrix(rotations.matrix_from_euler("rpy", angles), (x, y, z))
+        tree.add_static(_main_root(tree), frame, pose, source="place in the picture")
     return tree
 
 
 def _main_root(tree: FrameTree) -> str:
-    """Return the root of the largest tree, of several the one with the first frame by name."""
+    """Return the root of the largest tree."""
     roots = [tree.ancestry(frame)[-1] for frame in tree.frames]
     return max(roots, key=roots.count)
 
@@ -153,16 +152,13 @@ def _pose(poses: Mapping[str, Floats], frame: str, robot: Robot) -> Floats:
     return poses[frame]
 
 
-# What stands on them
-
-
-def _boxes(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[RobotSolid]:
+def _boxes(robot: Robot, body: RobotBody, poses: Mapping[str, Floats]) -> Iterable[RobotSolid]:
     for name, box in body.boxes.items():
         points = numbers_of(robot, box.xyz) + _box_points(numbers_of(robot, box.size))
         yield RobotSolid(se3.apply(_pose(poses, box.frame, robot), points), "body", name, box.invented)
 
 
-def _wheels(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[RobotSolid]:
+def _wheels(robot: Robot, body: RobotBody, poses: Mapping[str, Floats]) -> Iterable[RobotSolid]:
     for wheel in body.wheels:
         diameter, width = numbers_of(robot, [wheel.diameter, wheel.width])
         points = numbers_of(robot, wheel.xyz) + _cylinder_points(diameter / 2, width)[:, [0, 2, 1]]
@@ -171,13 +167,15 @@ def _wheels(robot: Robot, body: Body, poses: Mapping[str, Floats]) -> Iterable[R
         )
 
 
-def _fields(robot: Robot, body: Body, poses: Mapping[str, Floats], reach: float) -> Iterable[RobotSolid]:
+def _fields(
+    robot: Robot, body: RobotBody, poses: Mapping[str, Floats], length: float
+) -> Iterable[RobotSolid]:
     for camera in robot.cameras.values():
         if camera.frame in poses:
-            yield RobotSolid(se3.apply(poses[camera.frame], reach * _pyramid(camera)), "camera")
+            yield RobotSolid(se3.apply(poses[camera.frame], length * _pyramid(camera)), "camera")
     for scan in body.scans:
         half = min(number_of(robot, scan.opening), 2 * np.pi) / 2
-        rim = points_from_polar(reach, np.linspace(-half, half, 61))
+        rim = points_from_polar(length, np.linspace(-half, half, 61))
         yield RobotSolid(se3.apply(_pose(poses, scan.frame, robot), np.vstack([rim, np.zeros(3)])), "scan")
 
 
@@ -218,20 +216,19 @@ def _overall(points: Floats) -> list[Dimension]:
     return [Dimension(name, low, corners[axis]) for name, axis in OVERALL if high[axis] > low[axis]]
 
 
-# Words
-
-
-def _facts(robot: Robot, body: Body, arms: Iterable[Arm], hidden: list[str]) -> list[tuple[str, list[str]]]:
+def _facts(
+    robot: Robot, body: RobotBody, arms: Iterable[RobotArm], hidden: list[str]
+) -> list[tuple[str, list[str]]]:
     facts: list[tuple[str, list[str]]] = []
     if robot.cameras:
         facts.append(("cameras", [_camera_text(camera) for camera in robot.cameras.values()]))
-    alike: dict[tuple[str, ...], list[str]] = {}
+    by_ranges: dict[tuple[str, ...], list[str]] = {}
     for arm in arms:
         name = arm.frames[0].removesuffix(" (base)")
-        alike.setdefault(tuple(_range_texts(arm, name)), []).append(name)
-    facts += [(f"joints of {', '.join(names)}", list(lines)) for lines, names in alike.items()]
+        by_ranges.setdefault(tuple(_range_texts(arm, name)), []).append(name)
+    facts += [(f"joints of {', '.join(names)}", list(lines)) for lines, names in by_ranges.items()]
     if hidden:
-        facts.append(("not drawn: only a recording\nknows their place", _cut(hidden, 6)))
+        facts.append(("not drawn: only a recording\nknows their place", _truncate(hidden, 6)))
     guesses = any(part.invented for part in (*body.boxes.values(), *body.wheels))
     drawn = ["fields of view end where it suits"] if robot.cameras or body.scans else []
     drawn += ["dashed: a guess, not in the document"] if guesses else []
@@ -247,7 +244,7 @@ def _camera_text(camera: CameraModel) -> str:
     return f"{camera.name}  {camera.width} × {camera.height}, {across:.0f}° × {up:.0f}°{guess}"
 
 
-def _range_texts(arm: Arm, name: str) -> Iterable[str]:
+def _range_texts(arm: RobotArm, name: str) -> Iterable[str]:
     limits = np.degrees(np.stack(np.broadcast_arrays(arm.chain.lower, arm.chain.upper), axis=-1))
     for joint, (low, high) in zip(arm.joints, limits.tolist(), strict=True):
         yield f"{joint.removeprefix(name).strip()}  {_degrees(low)} to {_degrees(high)}"
@@ -257,5 +254,5 @@ def _degrees(angle: float) -> str:
     return f"{angle:+.0f}°".replace("-", "\N{MINUS SIGN}") if np.isfinite(angle) else "no limit"
 
 
-def _cut(lines: list[str], most: int) -> list[str]:
-    return lines if len(lines) <= most else [*lines[: most - 1], f"and {len(lines) - most + 1} more"]
+def _truncate(lines: list[str], limit: int) -> list[str]:
+    return lines if len(lines) <= limit else [*lines[: limit - 1], f"and {len(lines) - limit + 1} more"]

@@ -23,7 +23,7 @@ from transect.evaluation.positions.paths import RecordedPath, guides_of, path_of
 from transect.evaluation.positions.streams import best_stream
 from transect.recording import Recording, Robot, Stream
 from transect.robots.pictures import scene_of
-from transect.robots.urdf import Arm, arms_of
+from transect.robots.urdf import RobotArm, arms_of
 from transect.types import GridMap, JointState
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def _clock_text(clock: str, start_ns: int, second: float) -> str:
 # Arm
 
 
-def _find_arm(recording: Recording) -> tuple[Arm, Stream] | None:
+def _find_arm(recording: Recording) -> tuple[RobotArm, Stream] | None:
     """Return the arm with recorded joints, and the longest stream of them."""
     if recording.robot is None:
         return None
@@ -276,13 +276,13 @@ def _find_arm(recording: Recording) -> tuple[Arm, Stream] | None:
     return None
 
 
-def _has_joints_of(stream: Stream, arm: Arm) -> bool:
+def _has_joints_of(stream: Stream, arm: RobotArm) -> bool:
     known = "position" in stream.columns and stream.role != "truth"
     return known and stream["position"].shape[1:] == (arm.chain.joints,)
 
 
 def _replay_arm(
-    recording: Recording, arm: Arm, stream: Stream, verdicts: VerdictTable | None, speed: float | None
+    recording: Recording, arm: RobotArm, stream: Stream, verdicts: VerdictTable | None, speed: float | None
 ) -> ReplayFilm:
     from transect.draw.replay.arm import ArmFilm, move_frames
 
@@ -320,13 +320,13 @@ def _with_fixed_frames(recording: Recording) -> Robot:
     return dataclasses.replace(robot, frames=tree)
 
 
-def _scene_at(robot: Robot, arm: Arm, seconds: Floats, joints: Floats, second: float) -> RobotScene:
+def _scene_at(robot: Robot, arm: RobotArm, seconds: Floats, joints: Floats, second: float) -> RobotScene:
     """Return the robot with interpolated joints; links are rigid."""
     q = [float(np.interp(second, seconds, column)) for column in joints.T]
     return scene_of(robot, {arm.frames[0]: q})
 
 
-def _tools(robot: Robot, arm: Arm) -> list[str]:
+def _tools(robot: Robot, arm: RobotArm) -> list[str]:
     """Return the frames fixed to the arm's end, the scoop or the most distant one first."""
     fixed = [edge for edge in robot.frames.edges if edge.parent == arm.frames[-1] and edge.matrix is not None]
     far = {edge.child: float(np.linalg.norm(edge.matrix[:3, 3])) for edge in fixed if edge.matrix is not None}

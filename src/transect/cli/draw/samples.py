@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from transect.recording import Recording
-    from transect.robots.overlay import View
+    from transect.robots.overlay import CameraOverlay
 
 moment_options = add_options(
     streams_option,
@@ -62,14 +62,14 @@ def draw_moment(
     With --from and --to, some views show the whole interval.
     """
     from transect.draw.figures import save_figure
-    from transect.robots.moment import Choice, draw_recordings
+    from transect.robots.moment import MomentOptions, draw_recordings
 
     from ..shared.recordings import cut_times, report_losses
 
     others = [dataclasses.replace(opening, paths=(path,)) for path in beside]
     recordings = [each.open() for each in (opening, *others)]
     cut_times(recordings[0], choice["start"], choice["end"])
-    figure, notes = draw_recordings(recordings, Choice(**choice))
+    figure, notes = draw_recordings(recordings, MomentOptions(**choice))
     for note in notes:
         click.echo(note, err=True)
     save_figure(figure, out, dpi, colours)
@@ -119,7 +119,7 @@ def draw_overlay(
     return draw_recording(opening, out, dpi, figure_of)
 
 
-def _write_coloured(seen: View, path: Path) -> None:
+def _write_coloured(seen: CameraOverlay, path: Path) -> None:
     from transect.base.files import write_bytes
     from transect.errors import UsageError
     from transect.formats.shared.clouds import encode_cloud

@@ -18,7 +18,7 @@ from transect.draw.moment import Panel, RangePanel, ViewLimits, moment_figure
 from transect.errors import StreamError, TransectError
 from transect.integrity.figures import mask_returns
 from transect.recording import Recording
-from transect.robots.moment import Choice, Moment, make_panel, show_ranges
+from transect.robots.moment import Moment, MomentOptions, make_panel, show_ranges
 from transect.robots.overlay import view
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum
 
@@ -207,7 +207,7 @@ def _find_cameras(recording: Recording) -> list[str]:
 
 def _moment(excerpt: Excerpt, row: float = DEFAULT_ROW, whole: bool = False) -> Moment:
     window = None if whole else (excerpt.t0_ns, excerpt.t1_ns)
-    clock, choice = excerpt.recording.clock, Choice(row=row)
+    clock, choice = excerpt.recording.clock, MomentOptions(row=row)
     return Moment(excerpt.recording, clock, excerpt.at_ns, choice, window, first_ns=excerpt.first_ns)
 
 

@@ -30,7 +30,7 @@ from transect.integrity.motion import (
 from transect.integrity.windows import Window
 from transect.recording import Robot
 from transect.robots.four_wheel_steering import FourWheelGeometry
-from transect.robots.slip import AVERAGE, REPORTED_SPEED, ground_twist, wheel_slip
+from transect.robots.slip import AVERAGING_S, MIN_REPORTED_SPEED, ground_twist, wheel_slip
 from transect.types import Imu, NavFix, Odometry, Pose, RigidBodyState, Twist, WheelState
 
 GroundReference = NavFix | RigidBodyState | Pose | Imu | Twist
@@ -251,7 +251,7 @@ def _four_wheels(
     try:
         twist = ground_twist(velocity, turn_rate, encoders, robot, encoders.t_ns)
         geometry = FourWheelGeometry.of(robot)
-        found = wheel_slip(encoders, twist, geometry, max(REPORTED_SPEED, check.least_speed), AVERAGE)
+        found = wheel_slip(encoders, twist, geometry, max(MIN_REPORTED_SPEED, check.least_speed), AVERAGING_S)
     except TransectError as error:
         return Unknown("NO_PEER", error.what, len(wheels))
     ratio = np.asarray(found["slip_ratio"], dtype=np.float64)[found.t_ns >= wheels.t0_ns - NS // 2]

@@ -13,7 +13,7 @@ from transect.engine.ports import Shape
 from transect.geometry import rotations
 from transect.recording import Robot
 from transect.robots.four_wheel_steering import (
-    WHEELS,
+    WHEEL_COUNT,
     FourWheelGeometry,
     positions,
     steer_angles,
@@ -120,7 +120,7 @@ class DrivenGround(Node):
     def _steered_wheel_contacts(self, geometry: FourWheelGeometry) -> Floats | None:
         steered = len(self.wheels) == len(self.poses) and all(w.steer_ticks is not None for w in self.wheels)
         ticks = np.array([w.steer_ticks for w in self.wheels]) if steered else None
-        steering = np.zeros((1, WHEELS)) if ticks is None else steer_angles(ticks, geometry)
+        steering = np.zeros((1, WHEEL_COUNT)) if ticks is None else steer_angles(ticks, geometry)
         radius = self.radius or _rolling_radius(self.wheels, geometry)
         if not radius > 0:
             return self.ctx.skip(

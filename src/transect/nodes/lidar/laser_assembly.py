@@ -18,7 +18,7 @@ from transect.engine.wiring import WiringError
 from transect.errors import UsageError
 from transect.recording import FrameTree, Robot
 from transect.robots import load
-from transect.robots.beams import Beams, Gate, beams_of_scans, place
+from transect.robots.beams import BeamSamples, Gate, beams_from_scans, transform_beams
 from transect.robots.fmcw_radar import find_peaks
 from transect.types import LaserScan, Odometry, PointCloud, Pose, RadarSpectrum, RigidBodyState, Twist
 
@@ -26,7 +26,7 @@ from .body_poses import MotionSample, PoseBuffer, PoseIntegrator
 
 Measurement = LaserScan | RadarSpectrum
 M = TypeVar("M", LaserScan, RadarSpectrum)
-BeamPlacement = Callable[[Beams, str], Floats]
+BeamPlacement = Callable[[BeamSamples, str], Floats]
 """Takes beams and a sensor's frame, and returns points (n, 3) in the fixed frame, NaN without a pose."""
 TICK_S = 0.1  # between two calls
 LASERS = ("scan", "horizontal", "port", "starboard", "vertical")
@@ -251,8 +251,8 @@ class RecordedFrames(LaserAssembly):
                 self.assumed[f"{each.frame or 'a sensor'} is ignored: no frames lead to {self.frame}"] = None
         return found
 
-    def _place_by_frames(self, beams: Beams, sensor: str) -> Floats:
-        return place(beams, self.ctx.frames, self.frame, sensor)
+    def _place_by_frames(self, beams: BeamSamples, sensor: str) -> Floats:
+        return transform_beams(beams, self.ctx.frames, self.frame, sensor)
 
 
 class NavStates(LaserAssembly):
@@ -296,7 +296,7 @@ class NavStates(LaserAssembly):
         self.scans = [each for each in self.scans if not is_due(each)]
         self.spectra = [each for each in self.spectra if not is_due(each)]
 
-    def _place_by_states(self, beams: Beams, sensor: str) -> Floats:
+    def _place_by_states(self, beams: BeamSamples, sensor: str) -> Floats:
         t_ns = int(beams.t_ns.min(initial=self.ctx.time))
         cloud = PointCloud(beams.points, t_ns=t_ns, frame=sensor)
         points = self.pose_buffer.place_points(cloud, beams.t_ns - t_ns, self.ctx.frames)
@@ -348,9 +348,9 @@ def _last_beam_ns(measured: Measurement, robot: Robot | None) -> int:
     return measured.t_ns + round(angle / rate * NS)
 
 
-def _beams_of_scan(scan: LaserScan, robot: Robot | None) -> Beams:
+def _beams_of_scan(scan: LaserScan, robot: Robot | None) -> BeamSamples:
     """Return the returns of one scan, each with its time."""
-    beams = beams_of_scans(
+    beams = beams_from_scans(
         np.array([scan.t_ns]),
         scan.measured,
         np.array([0, len(scan.ranges)]),
@@ -361,14 +361,14 @@ def _beams_of_scan(scan: LaserScan, robot: Robot | None) -> Beams:
     return beams.where(_gate(robot, "laser").passes(beams.range))
 
 
-def _beams_of_spectra(spectra: Sequence[RadarSpectrum], gate: Gate, false_alarm: float) -> Beams:
+def _beams_of_spectra(spectra: Sequence[RadarSpectrum], gate: Gate, false_alarm: float) -> BeamSamples:
     """Return the strongest peak of each spectrum, if it is significant; all spectra are of one radar."""
     width, offset = spectra[0].bin_width, spectra[0].range_offset
     same_scale = [s for s in spectra if (s.bin_width, s.range_offset) == (width, offset)]
     values = np.stack([s.reflectivity for s in same_scale])
     inside = np.flatnonzero(gate.passes(np.arange(1, values.shape[1] + 1) * width + offset)) + 1
     peaks = find_peaks(values, bins=(int(inside[0]), int(inside[-1])) if len(inside) else (1, 0))
-    beams = Beams(
+    beams = BeamSamples(
         t_ns=np.array([s.t_ns for s in same_scale]),
         angle=np.array([float(s.angle) for s in same_scale]),
         range=peaks.bin[:, 0] * width + offset,

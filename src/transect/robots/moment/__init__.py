@@ -1,4 +1,4 @@
-"""What sensors of a recording saw at one time or for a while, as the panels of a picture."""
+"""Drawing of the sensor data of recordings at one time or over a time window, as panels of a figure."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from transect.errors import StreamError, TransectError, UsageError
 from transect.types import Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
 from ..overlay import ROLES
-from .views import Choice, Moment, make_panel, show_ranges
+from .views import Moment, MomentOptions, make_panel, show_ranges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from transect.recording import Recording, Stream
 
-__all__ = ["Choice", "Moment", "draw_recordings", "make_panel", "show_ranges"]
+__all__ = ["Moment", "MomentOptions", "draw_recordings", "make_panel", "show_ranges"]
 
 KINDS = (Image, LaserScan, RadarSpectrum, RadarRange, PointCloud)
-"""What is drawn without being asked for, in the order of the panels."""
+"""Types that are drawn by default, in the order of the panels."""
 Job = tuple[list["Stream"], str]
 """Streams of one panel, and the view."""
 
 
-def draw_recordings(recordings: Sequence[Recording], choice: Choice) -> tuple[Figure, list[str]]:
-    """Draw what recordings saw, each at the times that are chosen.
+def draw_recordings(recordings: Sequence[Recording], choice: MomentOptions) -> tuple[Figure, list[str]]:
+    """Draw the sensor data of recordings at the chosen times.
 
     Returns
     -------
     figure : matplotlib Figure
     notes : list of str
-        What is left out, and why.
+        Omitted streams, with reasons.
     """
     if choice.panels and choice.streams:
         raise UsageError("--panel and --streams both choose what is drawn", hint="give one of them")
@@ -64,8 +64,8 @@ def draw_recordings(recordings: Sequence[Recording], choice: Choice) -> tuple[Fi
     return moment_figure(drawn, title, choice.columns, limits), notes
 
 
-def _choose(recording: Recording, choice: Choice) -> list[Job]:
-    """Return what is drawn of a recording; ranges of a radar, unless chosen, only where it has no spectra."""
+def _choose(recording: Recording, choice: MomentOptions) -> list[Job]:
+    """Return the panels of a recording; by default radar ranges are drawn only without spectra."""
     if choice.panels:
         jobs = [job for panel in choice.panels for job in _match_panel(recording, panel)]
     else:
@@ -85,7 +85,7 @@ def _choose(recording: Recording, choice: Choice) -> list[Job]:
 
 
 def _match_panel(recording: Recording, panel: str) -> list[Job]:
-    """Return what a --panel draws: each match of a pattern by itself, but STREAM+STREAM together."""
+    """Return the panels of a --panel: one per match of a pattern, but STREAM+STREAM in one panel."""
     names, _, view = panel.partition(":")
     parts = [
         [stream for stream in recording.streams if len(stream) and fnmatchcase(stream.name, name)]
@@ -96,8 +96,8 @@ def _match_panel(recording: Recording, panel: str) -> list[Job]:
     return [([stream for part in parts for stream in part], view)] if all(parts) else []
 
 
-def _moments(recording: Recording, clock: str, choice: Choice, named: bool) -> Iterator[Moment]:
-    """Yield the times of a recording that are drawn; headings name what there is several of."""
+def _moments(recording: Recording, clock: str, choice: MomentOptions, named: bool) -> Iterator[Moment]:
+    """Yield the drawn times of a recording; headings distinguish recordings and times."""
     first, last = recording.spans().get(clock, (0, 0))
 
     def resolve(time: str) -> int:
@@ -113,7 +113,7 @@ def _moments(recording: Recording, clock: str, choice: Choice, named: bool) -> I
 
 
 def _make_panels(moment: Moment, jobs: Sequence[Job], notes: list[str]) -> list[Panel]:
-    """Return the panels of a moment; where none is asked for by name, note what is left out."""
+    """Return the panels of a moment; omitted default panels are noted."""
     panels: list[Panel] = []
     for streams, view in jobs:
         try:

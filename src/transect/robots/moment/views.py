@@ -1,4 +1,4 @@
-"""Which views of which streams `transect draw moment` has, and what each view takes from a recording."""
+"""Views of streams in `transect draw moment`, with their data from a recording."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from ..overlay import points_of, refuse_clock, sample_near
 if TYPE_CHECKING:
     from transect.recording import Recording, Stream
 
-TOGETHER = ("above", "side", "dots", "lines")
-"""Views that take several streams."""
-FLAT = 0.05
-"""A scan whose width over its length, seen from above, is less than this is in a vertical plane."""
-THING = ("kind", "x", "y", "z", "size")
-"""Columns of a table of things: where they are in the world, and half their lengths, m."""
-NEAR = 0.15
-"""A return that is at most so far from a thing's surface is taken to be from it, m."""
+COMBINABLE_VIEWS = ("above", "side", "dots", "lines")
+"""Views of several streams."""
+MAX_VERTICAL_ASPECT = 0.05
+"""Largest ratio of width to length, seen from above, of a scan in a vertical plane."""
+LANDMARK_COLUMNS = ("kind", "x", "y", "z", "size")
+"""Columns of a table of landmarks: kind, position in the world, and half of the extents, m."""
+MAX_LANDMARK_DISTANCE_M = 0.15
+"""Between a return and the surface of its landmark."""
 
 
 def make_panel(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
@@ -51,7 +51,7 @@ def make_panel(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
     views = VIEWS.get(first.type, {})
     if view in views or (not view and views):
         chosen = view or next(iter(views))
-        if len(streams) > 1 and chosen not in TOGETHER:
+        if len(streams) > 1 and chosen not in COMBINABLE_VIEWS:
             raise UsageError(f"--panel cannot draw several streams as {chosen}", hint="one --panel for each")
         return views[chosen](moment, *streams)
     y, _, x = view.partition("~")
@@ -64,39 +64,36 @@ def make_panel(moment: Moment, streams: Sequence[Stream], view: str) -> Panel:
     )
 
 
-# Images, maps and numbers
-
-
 def show_image(moment: Moment, stream: Stream, marked: bool = False) -> ImagePanel:
-    """Return the image; the line of pixels that other views take may be marked."""
+    """Return the image, optionally with a mark at the pixel row of other views."""
     value, dt = moment.sample(stream)
     rgb = rgb_of(value)
-    return ImagePanel(moment.title(stream), rgb, _line(moment, rgb) if marked else None, dt=dt)
+    return ImagePanel(moment.title(stream), rgb, _row_index(moment, rgb) if marked else None, dt=dt)
 
 
 def show_row(moment: Moment, stream: Stream) -> PixelRowPanel:
-    """Return red, green and blue along a line of all images."""
+    """Return red, green and blue along a row of all images."""
     part = moment.part(stream)
     said = f"{len(part)} images" if len(part) > 1 else ""
     return PixelRowPanel(moment.title(stream, said), _rows(moment, part))
 
 
 def show_rows_over_time(moment: Moment, stream: Stream) -> WaterfallPanel:
-    """Return a line of all images over time."""
+    """Return a row of all images over time."""
     part = moment.part(stream, whole=True)
     rows = _rows(moment, part)
     pixels = np.arange(rows.shape[1], dtype=np.float64)
     return WaterfallPanel(moment.title(stream), rows, moment.seconds(part), pixels, "pixel")
 
 
-def _line(moment: Moment, rgb: Bytes) -> int:
+def _row_index(moment: Moment, rgb: Bytes) -> int:
     return min(int(moment.choice.row * len(rgb)), len(rgb) - 1)
 
 
 def _rows(moment: Moment, part: Stream) -> Bytes:
-    """Return the same line of all images, (k, w, 3); only one image is in memory at a time."""
+    """Return the same row of all images, (k, w, 3); only one image is in memory at a time."""
     images = (rgb_of(sample.value) for sample in part)
-    found = [rgb[_line(moment, rgb)].copy() for rgb in images]
+    found = [rgb[_row_index(moment, rgb)].copy() for rgb in images]
     if len({len(row) for row in found}) > 1:
         raise StreamError(f"{part.name} has images of different sizes")
     return np.stack(found)
@@ -131,19 +128,16 @@ def plot_columns(moment: Moment, streams: Sequence[Stream], y: str, x: str = "")
     return CurvePanel(name, curves, label(x) if x else "time [s]", label(y))
 
 
-# Lasers, radars and lidars
-
-
 def show_points(
     moment: Moment, *streams: Stream, side: bool | None = None
 ) -> PointPanel | CombinedPointPanel:
-    """Return what was there, from above or from the right side; None: only vertical scans from the side."""
+    """Return the points from above or from the right side; None: only vertical scans from the side."""
     parts = [_points(moment, stream, side) for stream in streams if stream.type is not Record]
     if len(streams) == 1:
         return parts[0]
-    things = _find_things(moment, streams, np.concatenate([part.points for part in parts]))
-    said = "returns and landmarks (+)" if things else "returns"
-    return CombinedPointPanel(f"{moment.heading}{said}", tuple(parts), things)
+    landmarks = _find_landmarks(moment, streams, np.concatenate([part.points for part in parts]))
+    said = "returns and landmarks (+)" if landmarks else "returns"
+    return CombinedPointPanel(f"{moment.heading}{said}", tuple(parts), landmarks)
 
 
 def _points(moment: Moment, stream: Stream, side: bool | None) -> PointPanel:
@@ -154,15 +148,15 @@ def _points(moment: Moment, stream: Stream, side: bool | None) -> PointPanel:
     value, dt = moment.sample(stream) if is_cloud or not moment.window else (None, None)
     points = moment.upright(T, points_of(value) if is_cloud else _cartesian(_polar(moment, stream)))
     if side is None:
-        there = points[np.isfinite(points).all(axis=1)]
-        length, width, height = np.ptp(there, axis=0) if len(there) else np.zeros(3)
-        side = stream.type is LaserScan and bool(width < FLAT * max(length, height))
+        valid = points[np.isfinite(points).all(axis=1)]
+        length, width, height = np.ptp(valid, axis=0) if len(valid) else np.zeros(3)
+        side = stream.type is LaserScan and bool(width < MAX_VERTICAL_ASPECT * max(length, height))
     on_body = moment.is_mounted(stream)
     return PointPanel(moment.title(stream), points, is_cloud, frame, side, on_body, dt=dt)
 
 
 def _polar(moment: Moment, stream: Stream) -> list[Floats]:
-    """Return angle and range (n, 2) of each scan or turn; the range is NaN where no beam came back."""
+    """Return angle and range (n, 2) of each scan or turn; the range is NaN for beams without return."""
     part = moment.part(stream)
     if stream.type is RadarRange:
         found = part.array("angle", "range")
@@ -176,28 +170,32 @@ def _cartesian(polar: Sequence[Floats]) -> Floats:
     return points_from_polar(ranges, angles)
 
 
-def _find_things(moment: Moment, streams: Sequence[Stream], points: Floats) -> tuple[tuple[str, Floats], ...]:
-    """Return names and places (3,) in the body of known things from which points (n, 3) came back."""
+def _find_landmarks(
+    moment: Moment, streams: Sequence[Stream], points: Floats
+) -> tuple[tuple[str, Floats], ...]:
+    """Return names and positions (3,) in the body of landmarks near the points (n, 3)."""
     found: list[tuple[str, Floats]] = []
     for stream in streams:
         if stream.type is not Record:
             continue
-        if not {*THING} <= {*stream.columns} or moment.recording.truth is None:
-            raise StreamError(f"{stream.name} has no {', '.join(THING)}, or there is no true trajectory")
+        if not {*LANDMARK_COLUMNS} <= {*stream.columns} or moment.recording.truth is None:
+            raise StreamError(
+                f"{stream.name} has no {', '.join(LANDMARK_COLUMNS)}, or there is no true trajectory"
+            )
         true = moment.recording.truth.at(moment.t_ns).value
         T_body_world = se3.invert(se3.from_quaternion(true.orientation, true.position))
-        places = se3.apply(T_body_world, stream.array("x", "y", "z"))
+        positions = se3.apply(T_body_world, stream.array("x", "y", "z"))
         wide = np.asarray(stream.column("size"), dtype=np.float64)[:, :2].max(axis=1)
-        for name, place, half in zip(arrow.texts(stream.table, "kind"), places, wide, strict=True):
-            if (np.hypot(*(points - place)[:, :2].T) <= NEAR + half).any():
-                found.append((name, place))
+        for name, position, half in zip(arrow.texts(stream.table, "kind"), positions, wide, strict=True):
+            if (np.hypot(*(points - position)[:, :2].T) <= MAX_LANDMARK_DISTANCE_M + half).any():
+                found.append((name, position))
     return tuple(found)
 
 
 def show_ranges(moment: Moment, stream: Stream, *others: Stream, lines: bool = False) -> RangePanel:
-    """Return ranges over bearing as dots or as lines, which go off the picture where no beam came back.
+    """Return ranges over bearing as dots or as lines, which leave the axes at beams without return.
 
-    Of the others one may be a laser or a radar, whose returns are shown as they are seen from the first.
+    One of the others may be a laser or a radar, whose returns are drawn relative to the first sensor.
     """
     peers = [other for other in others if other.type is not Record]
     if len(peers) > 1:
@@ -208,9 +206,9 @@ def show_ranges(moment: Moment, stream: Stream, *others: Stream, lines: bool = F
     scans = [np.column_stack([moment.bearings(T, each[:, 0]), each[:, 1]]) for each in polar]
     word = "turn" if stream.type is RadarRange else "scan"
     said = f"{len(scans)} {word}{'s' if len(scans) > 1 else ''}"
-    things = _find_things(moment, others, moment.upright(T, _cartesian(polar)))
+    landmarks = _find_landmarks(moment, others, moment.upright(T, _cartesian(polar)))
     origin = moment.upright(T, np.zeros((1, 3)))[0]
-    at = tuple((name, _polar_from(origin, place[None])[0]) for name, place in things)
+    at = tuple((name, _polar_from(origin, position[None])[0]) for name, position in landmarks)
     name, rings = "", None
     for peer in peers:
         name = peer.name
@@ -225,7 +223,7 @@ def _polar_from(origin: Floats, points: Floats) -> Floats:
 
 
 def show_scans_over_time(moment: Moment, stream: Stream) -> WaterfallPanel:
-    """Return the range of each beam over time; of interleaved scans the nearest beam is taken."""
+    """Return the range of each beam over time; the nearest beam for interleaved scans."""
     part = moment.part(stream, whole=True)
     T, _ = moment.mounting(stream)
     scans: list[LaserScan] = [sample.value for sample in part]
@@ -239,7 +237,7 @@ def show_scans_over_time(moment: Moment, stream: Stream) -> WaterfallPanel:
 
 
 def show_spectrum(moment: Moment, stream: Stream) -> SpectrumPanel:
-    """Return a turn of a radar, and what the vehicle's software found in it."""
+    """Return a revolution of a radar with the detections of the vehicle's software."""
     value, dt = moment.sample(stream)
     T, frame = moment.mounting(stream)
     rows, angles = value.reflectivity, value.angle
@@ -257,7 +255,7 @@ def show_spectrum(moment: Moment, stream: Stream) -> SpectrumPanel:
 
 
 def show_spectra_over_time(moment: Moment, stream: Stream) -> WaterfallPanel:
-    """Return the spectra over time, whichever way the radar looked."""
+    """Return the spectra of all bearings over time."""
     part = moment.part(stream, whole=True)
     value: RadarSpectrum = part[0].value
     if value.reflectivity.ndim > 1:
@@ -287,28 +285,28 @@ VIEWS: Mapping[type, Mapping[str, Callable[..., Panel]]] = {
 
 FLIP = np.array([1.0, -1.0, -1.0])
 """From x forward, y right, z down to x forward, y left, z up."""
-TURN_NS = NS
-"""A radar's revolution is looked for so long before and after: slower radars give whole images."""
+MAX_REVOLUTION_NS = NS
+"""Of a radar with single lines; slower radars have whole images."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What is drawn of each recording, when, and how."""
+class MomentOptions:
+    """Selection of streams, times and views of each recording."""
 
-    # patterns of the names of streams, each with the view that it has by default
+    # patterns of stream names, each with its default view
     streams: tuple[str, ...] = ()
     # panels in this order instead: ``STREAM[:VIEW]``, or ``STREAM+STREAM`` for both in one
     panels: tuple[str, ...] = ()
-    times: tuple[str, ...] = ()  # when; the start if there are none
-    # start, end: from when to when the views go that show a while
+    times: tuple[str, ...] = ()  # default: the start
+    # start, end: time window of views over time
     start: str | None = None
     end: str | None = None
     tolerance: float = 0.5  # largest time between a sample and the moment, s
-    row: float = 0.5  # which line of images, as a fraction of their height
-    # sector, reach: largest bearing (degrees) and range (m) that are drawn
+    row: float = 0.5  # of images, as a fraction of their height
+    # sector, reach: largest drawn bearing (degrees) and range (m)
     sector: float | None = None
     reach: float | None = None
-    title: str | None = None  # above the picture; the recordings and the time if None
+    title: str | None = None  # default: the recordings and the time
     columns: int | None = None  # number of panels side by side
 
 
@@ -319,18 +317,18 @@ class Moment:
     recording: Recording
     clock: str
     t_ns: int  # on `clock`
-    choice: Choice = Choice()
-    # (int, int) or None, from when to when, not included, the views go that show a while, ns
+    choice: MomentOptions = MomentOptions()
+    # (int, int) or None, start and exclusive end of the time window, ns
     window: tuple[int, int] | None = None
     heading: str = ""  # text before the names of streams
-    first_ns: int = 0  # from when seconds are counted
+    first_ns: int = 0  # origin of the time axis
 
     def title(self, stream: Stream, said: str = "") -> str:
         """Return the title of a panel."""
         return f"{self.heading}{stream.name}{', ' if said else ''}{said}"
 
     def sample(self, stream: Stream) -> tuple[Any, float | None]:
-        """Return the value nearest to the moment, and by how many seconds it is later, if there are times."""
+        """Return the value nearest to the moment, and its time difference in s, None without times."""
         found, dt = sample_near(stream, self.clock, self.t_ns, self.choice.tolerance)
         return found.value, None if self.clock == "index" else dt
 
@@ -348,16 +346,16 @@ class Moment:
         return stream.between(nearest.t_ns, nearest.t_ns + 1)
 
     def seconds(self, stream: Stream) -> Floats:
-        """Return the times (n,) of samples since the recording began, s."""
+        """Return the times (n,) of samples since the start of the recording, s."""
         return (stream.t_ns - self.first_ns) / NS
 
     def is_mounted(self, stream: Stream) -> bool:
-        """Tell whether it is known where the sensor sits on the robot, and so which way is forward."""
+        """Whether the mounting of the sensor on the robot, and so the forward direction, is known."""
         robot = self.recording.robot
         return robot is not None and stream.frame in robot.frames.frames
 
     def mounting(self, stream: Stream) -> tuple[Floats, str]:
-        """Return T_body_sensor and the body's name: the sensor's own where the robot does not know it."""
+        """Return T_body_sensor and the name of the body, or identity and the sensor frame if unknown."""
         robot = self.recording.robot
         if robot is not None and self.is_mounted(stream):
             body = robot.frames.ancestry(stream.frame)[-1]
@@ -365,7 +363,7 @@ class Moment:
         return np.eye(4), stream.frame or stream.name
 
     def is_level(self, stream: Stream) -> bool:
-        """Tell whether the plane in which a sensor scans is nearer to the horizontal than to the vertical."""
+        """Whether the scan plane of a sensor is closer to horizontal than to vertical."""
         T, _ = self.mounting(stream)
         return abs(float(T[2, 2])) > np.sqrt(0.5)
 
@@ -382,8 +380,8 @@ class Moment:
 
 
 def revolution(stream: Stream, t_ns: int) -> Stream:
-    """Return the lines of a turning sensor from half a turn before a time to half a turn after."""
-    near = stream.between(t_ns - TURN_NS, t_ns + TURN_NS + 1)
+    """Return the lines of a rotating sensor from half a turn before to half a turn after a time."""
+    near = stream.between(t_ns - MAX_REVOLUTION_NS, t_ns + MAX_REVOLUTION_NS + 1)
     angle = np.unwrap(np.asarray(near.column("angle"), dtype=np.float64))
     middle = int(np.argmin(np.abs(near.t_ns - t_ns)))
     within = np.flatnonzero(np.abs(angle - angle[middle]) <= np.pi)

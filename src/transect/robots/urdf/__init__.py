@@ -1,8 +1,8 @@
-"""URDF in and out: a robot's links and joints, what joint positions make of them, and any robot as URDF text.
+"""URDF input and output: links and joints of a robot, forward kinematics, and any robot as URDF text.
 
-`read` gives everything a file says, `load` the `Robot` of it, `joint_edges` lets a stream of joint states
-move its frames, and `text_from_robot` writes a robot that was described in YAML. Materials, transmissions and
-what simulators add are left aside; xacro files are refused with the command that expands them.
+`read` parses a file, `load` returns its `Robot`, `joint_edges` moves its frames by a stream of joint states,
+and `text_from_robot` writes a robot that is described in YAML. Materials, transmissions and extensions of
+simulators are ignored; xacro files are refused with the command that expands them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from pathlib import Path
 from transect.errors import ParseError
 from transect.recording import Robot
 
-from .model import Inertial, Joint, Limit, Link, Mimic, Origin, Shape, Urdf, joint_edges
+from .model import Joint, JointLimit, Mimic, Origin, Urdf, UrdfInertial, UrdfLink, UrdfShape, joint_edges
 from .reading import parse
-from .robot import Arm, arms_of, text_of, urdf_from_robot
+from .robot import RobotArm, arms_of, text_of, urdf_from_robot
 
 __all__ = [
-    "Arm",
-    "Inertial",
     "Joint",
-    "Limit",
-    "Link",
+    "JointLimit",
     "Mimic",
     "Origin",
-    "Shape",
+    "RobotArm",
     "Urdf",
+    "UrdfInertial",
+    "UrdfLink",
+    "UrdfShape",
     "arms_of",
     "joint_edges",
     "load",
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def read(path: Path | str) -> Urdf:
-    """Return what a URDF file says; meshes that are not there are in its `losses`, each with its line."""
+    """Parse a URDF file; missing meshes are in its `losses`, each with its line."""
     path = Path(path)
     if not path.is_file():
         raise ParseError(f"{path} does not exist", where=str(path))
@@ -54,8 +54,8 @@ def load(path: Path | str) -> Robot:
 def robot_from_urdf(urdf: Urdf, reference: str = "") -> Robot:
     """Return a robot with the fixed joints as its static frames.
 
-    What moves has no edge: only a recording says where it stands (`joint_edges`), or the caller does, for one
-    posture (``urdf.frames(positions)``).
+    Movable joints have no edge: their positions come from a recording (`joint_edges`), or from the caller for
+    one posture (``urdf.frames(positions)``).
     """
     return Robot(
         name=urdf.name,
@@ -67,5 +67,5 @@ def robot_from_urdf(urdf: Urdf, reference: str = "") -> Robot:
 
 
 def text_from_robot(robot: Robot) -> str:
-    """Return a robot as URDF text: fixed joints for its frames, turning ones for its arms."""
+    """Return a robot as URDF text: fixed joints for its frames, movable joints for its arms."""
     return text_of(urdf_from_robot(robot))

@@ -1,6 +1,6 @@
-"""What a URDF says: links, the joints between them, the transforms that joint positions make of them.
+"""URDF model: links, joints, and their transforms at joint positions.
 
-`joint_edges` lets a stream of joint states move them as frames.
+`joint_edges` moves the frames by a stream of joint states.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ JointType = Literal["fixed", "revolute", "continuous", "prismatic", "floating", 
 Vector = tuple[float, float, float]
 
 DRIVEN = ("revolute", "continuous", "prismatic")
-"""Joints that one number places."""
+"""Joints with one degree of freedom."""
 FREE = ("floating", "planar")
-"""Joints of several degrees of freedom: nothing in a URDF says where the child is."""
+"""Joints with several degrees of freedom: a URDF does not determine the pose of the child."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A pose as URDF writes it: `xyz` in metres, and roll, pitch, yaw about fixed axes in rad."""
+    """A pose in URDF: `xyz` in metres, and roll, pitch, yaw about fixed axes in rad."""
 
     xyz: Vector = (0.0, 0.0, 0.0)
     rpy: Vector = (0.0, 0.0, 0.0)
@@ -47,16 +47,16 @@ class Origin:
     def of(matrix: ArrayLike) -> Origin:
         """Return the origin of a rigid (4, 4) transform."""
         T = floats("transform", matrix, (4, 4))
-        # Angles come back with an error in their 16th digit: without it they are as short as they were given.
-        # Plus zero: no file needs a -0.0.
+        # The angles have an error in the 16th digit: rounding makes them as short as the given ones. Adding
+        # zero removes -0.0.
         rpy = rotations.euler_from_matrix("rpy", T[:3, :3]).round(14) + 0.0
         x, y, z, roll, pitch, yaw = (float(v) for v in (*(T[:3, 3] + 0.0), *rpy))
         return Origin((x, y, z), (roll, pitch, yaw))
 
 
 @dataclass(frozen=True)
-class Limit:
-    """How far, how hard and how fast a joint moves: rad or m, N m or N, rad/s or m/s; NaN: not given."""
+class JointLimit:
+    """Limits of a joint: rad or m, N m or N, rad/s or m/s; NaN if not given."""
 
     lower: float = 0.0
     upper: float = 0.0
@@ -65,7 +65,7 @@ class Limit:
 
     def __eq__(self, other: object) -> bool:
         mine = (self.lower, self.upper, self.effort, self.velocity)
-        return isinstance(other, Limit) and np.array_equal(
+        return isinstance(other, JointLimit) and np.array_equal(
             mine, (other.lower, other.upper, other.effort, other.velocity), equal_nan=True
         )
 
@@ -83,19 +83,18 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Joint:
-    """What ties a child link to its parent."""
+    """Connection of a child link to its parent."""
 
     name: str
     type: JointType
     parent: str
     child: str
     origin: Origin = Origin()  # T_parent_child at position zero
-    # (3,) tuple, Unit vector in the child's frame: what a revolute joint turns about, a prismatic one
-    # slides along
+    # (3,) unit vector in the child frame: rotation axis of a revolute, direction of a prismatic joint
     axis: Vector = (1.0, 0.0, 0.0)
-    limit: Limit | None = None
+    limit: JointLimit | None = None
     mimic: Mimic | None = None
-    line: int | None = field(default=None, compare=False)  # where it stands in the file
+    line: int | None = field(default=None, compare=False)  # in the file
 
     def transforms(self, positions: ArrayLike) -> Floats:
         """T_parent_child (..., 4, 4) at positions (...) in rad or m; NaN where the joint is free."""
@@ -111,8 +110,8 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class Inertial:
-    """Mass in kg, its centre, and the inertia ixx ixy ixz iyy iyz izz about it in kg m2."""
+class UrdfInertial:
+    """Mass in kg, centre of mass, and inertia ixx ixy ixz iyy iyz izz about it in kg m2."""
 
     mass: float
     inertia: tuple[float, float, float, float, float, float]
@@ -120,8 +119,8 @@ class Inertial:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What a link looks like, or bumps into."""
+class UrdfShape:
+    """Visual or collision geometry of a link."""
 
     use: str
     kind: str
@@ -129,31 +128,31 @@ class Shape:
     size: tuple[float, ...]
     origin: Origin = Origin()
     name: str = ""
-    mesh: str = ""  # path or `package://` address as it stands in the file
-    file: Path | None = field(default=None, compare=False)  # where the mesh was found
+    mesh: str = ""  # path or `package://` address in the file
+    file: Path | None = field(default=None, compare=False)  # of the mesh
     line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
-class Link:
-    """A rigid part, which is also a frame."""
+class UrdfLink:
+    """A rigid body and its frame."""
 
     name: str
-    inertial: Inertial | None = None
-    shapes: tuple[Shape, ...] = ()
+    inertial: UrdfInertial | None = None
+    shapes: tuple[UrdfShape, ...] = ()
     line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Urdf:
-    """A robot of links and joints: one tree, parents before children."""
+    """A tree of links and joints."""
 
     name: str
-    links: tuple[Link, ...]  # in the order of the file
+    links: tuple[UrdfLink, ...]  # in the order of the file
     joints: tuple[Joint, ...] = ()  # in the order of the file
-    # meshes that are not there, with the line that names them
+    # missing meshes, with their lines
     losses: tuple[Loss, ...] = field(default=(), compare=False)
-    notes: tuple[str, ...] = field(default=(), compare=False)  # what to know of it; written as comments
+    notes: tuple[str, ...] = field(default=(), compare=False)  # written as comments
 
     @property
     def root(self) -> str:
@@ -163,7 +162,7 @@ class Urdf:
 
     @property
     def driven(self) -> tuple[str, ...]:
-        """Names of the joints that a position places and that follow no other, in the order of the file."""
+        """Names of the joints with one degree of freedom that mimic no other, in the order of the file."""
         return tuple(joint.name for joint in self.joints if joint.type in DRIVEN and joint.mimic is None)
 
     def joint(self, name: str) -> Joint:
@@ -177,7 +176,7 @@ class Urdf:
         )
 
     def position_of(self, joint: Joint, positions: Mapping[str, Floats]) -> Floats | None:
-        """Return where a joint stands (...), given driven ones that it may mimic; None if they do not say."""
+        """Return the position (...) of a joint from driven ones that it may mimic; None if unknown."""
         if joint.mimic is None:
             return positions.get(joint.name)
         leader = self.position_of(self.joint(joint.mimic.joint), positions)
@@ -213,8 +212,8 @@ class Urdf:
         Parameters
         ----------
         positions : mapping of str to float, optional
-            Where driven joints stand, rad or m. A joint that is not named has no edge, as nothing says where
-            it stands; without any, only what is fixed is there.
+            Positions of driven joints, rad or m. Joints without a position have no edge; default: only fixed
+            joints.
         """
         given = {name: np.asarray(value, dtype=np.float64) for name, value in (positions or {}).items()}
         for name in given:
@@ -231,22 +230,22 @@ class Urdf:
         return tree
 
 
-pc: Any = pyarrow.compute  # its functions are made when it is imported, so no type checker knows them
+pc: Any = pyarrow.compute  # its functions are created at import, so type checkers do not know them
 
 Driven = tuple[Ints, Floats]
-"""Rows of a stream (m,) in which a joint is named, and its positions there (m,)."""
+"""Rows (m,) of a stream that contain a joint, and its positions (m,)."""
 
 
 def joint_edges(urdf: Urdf, stream: Stream, joints: Sequence[str] | None = None) -> FrameTree:
-    """Return the moving edges that a stream of joint states drives, mimicking joints among them.
+    """Return the moving edges of a stream of joint states, including mimicking joints.
 
-    The stream's table is read when a lookup first needs it. Between two samples an edge turns along the
-    shorter arc: more than half a turn from one to the next cannot be told from less the other way.
+    The table of the stream is read at the first lookup. Between two samples an edge rotates along the shorter
+    arc: more than half a turn is ambiguous.
 
     Parameters
     ----------
     stream : Stream
-        Of JointState: `position` in rad or m, and `names` if the file had them.
+        JointState: `position` in rad or m, and optional `names`.
     joints : sequence of str, optional
         Names of the stream's positions, in order. By default the stream's own `names`; without those, the
         driven joints of the URDF in its order, if there are as many.
@@ -254,7 +253,7 @@ def joint_edges(urdf: Urdf, stream: Stream, joints: Sequence[str] | None = None)
     Returns
     -------
     FrameTree
-        To be put into another: ``rec.frames.merge(robot.frames).merge(joint_edges(urdf, stream))``.
+        For example for ``rec.frames.merge(robot.frames).merge(joint_edges(urdf, stream))``.
     """
     for name in joints or ():
         urdf.joint(name)
@@ -269,14 +268,14 @@ def joint_edges(urdf: Urdf, stream: Stream, joints: Sequence[str] | None = None)
 
 
 def _leader(urdf: Urdf, joint: Joint) -> str:
-    """Return the joint whose position the stream has to give."""
+    """Return the joint of the stream that determines the position of a joint."""
     while joint.mimic is not None:
         joint = urdf.joint(joint.mimic.joint)
     return joint.name
 
 
 def _once(read: Callable[[], dict[str, Driven]]) -> Callable[[], dict[str, Driven]]:
-    """Return a function that reads at its first call; all edges of a stream share it."""
+    """Return a function that reads at its first call; shared by all edges of a stream."""
     known: dict[str, Driven] = {}
 
     def cached() -> dict[str, Driven]:
@@ -290,7 +289,7 @@ def _once(read: Callable[[], dict[str, Driven]]) -> Callable[[], dict[str, Drive
 def _poses(
     urdf: Urdf, joint: Joint, leader: str, stream: Stream, read: Callable[[], dict[str, Driven]]
 ) -> tuple[Ints, Floats, Floats]:
-    """Return times, positions and orientations of a joint's child; none if the stream does not name it."""
+    """Return times, positions and orientations of a joint's child; empty if the stream lacks the joint."""
     rows, q = read().get(leader, (np.zeros(0, np.int64), np.zeros(0)))
     position = urdf.position_of(joint, {leader: q})
     assert position is not None
@@ -315,9 +314,9 @@ def _positions(urdf: Urdf, stream: Stream, joints: Sequence[str] | None) -> dict
 
 
 def _sort_positions(stream: Stream) -> dict[str, Driven]:
-    """Sort positions by the names beside them; each sample may have its own joints in its own order."""
+    """Group positions by joint names; joints and their order may differ between samples."""
     table = stream.table.select(["names", "position"])
-    # A sample may give velocities only: names without positions place nothing.
+    # samples with velocities only have names without positions
     lengths = [pc.list_value_length(table.column(key)) for key in ("names", "position")]
     complete = pc.equal(*lengths)
     kept = np.flatnonzero(_values(complete))

@@ -1,4 +1,4 @@
-"""Reading URDF: every error says the line; a mesh that is not there is told and not fatal."""
+"""Parsing URDF: errors include the line; missing meshes are reported and not fatal."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from transect.recording import Loss
 
 from .model import (
     DRIVEN,
-    Inertial,
     Joint,
+    JointLimit,
     JointType,
-    Limit,
-    Link,
     Mimic,
     Origin,
-    Shape,
     Urdf,
+    UrdfInertial,
+    UrdfLink,
+    UrdfShape,
     Vector,
 )
 
-MAX_BYTES = 64 << 20
-"""Larger than any description of a robot."""
+MAX_URDF_BYTES = 64 << 20
 
 _SIZES = {
     "box": (("size", 3),),
@@ -50,17 +49,17 @@ def parse(content: bytes, name: str, folder: Path | None = None) -> Urdf:
     name : str
         Of the file, for errors.
     folder : Path, optional
-        Where the file stands; meshes are looked for from there. Without it nothing is said of them.
+        Folder of the file, to find meshes; None to ignore them.
 
     Raises
     ------
     ParseError
-        With the line, if it is no URDF or its links are not one tree.
+        If it is not a URDF or its links are not one tree; with the line.
     UnsupportedError
         If it is a xacro file.
     """
     root = _root(content, name)
-    reader = _Reader(name)
+    reader = _UrdfReader(name)
     links = tuple(reader.link(element) for element in root.iterfind("link"))
     joints = tuple(reader.joint(element) for element in root.iterfind("joint"))
     _refuse_bad_tree(links, joints, name)
@@ -72,7 +71,7 @@ def parse(content: bytes, name: str, folder: Path | None = None) -> Urdf:
 
 
 def _root(content: bytes, name: str) -> Any:
-    root = load_xml(content, name, MAX_BYTES)
+    root = load_xml(content, name, MAX_URDF_BYTES)
     if root.tag != "robot":
         raise ParseError(f"{name} is no URDF", where=f"{name}:1", why=f"it begins with <{root.tag}>")
     _refuse_xacro(root, name)
@@ -80,7 +79,7 @@ def _root(content: bytes, name: str) -> Any:
 
 
 def _refuse_xacro(root: Any, name: str) -> None:
-    """Raise for macros: they include, compute and decide, which only xacro itself does faithfully."""
+    """Raise for macros, which only xacro can expand."""
     for element in root.iter("{*}*"):
         tag = str(element.tag)
         computed = [value for value in element.attrib.values() if "${" in value or "$(" in value]
@@ -95,8 +94,8 @@ def _refuse_xacro(root: Any, name: str) -> None:
             )
 
 
-class _Reader:
-    """Reads elements of one file; knows its name, for errors."""
+class _UrdfReader:
+    """Parser of the elements of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -113,7 +112,7 @@ class _Reader:
     def numbers(
         self, element: Any, attribute: str, count: int, default: Sequence[float] | None
     ) -> list[float]:
-        """Return `count` finite numbers of an attribute; None as default: it must be there."""
+        """Return `count` finite numbers of an attribute, which is required if `default` is None."""
         text = element.get(attribute)
         if text is None and default is not None:
             return list(default)
@@ -145,25 +144,25 @@ class _Reader:
 
     # Links
 
-    def link(self, element: Any) -> Link:
+    def link(self, element: Any) -> UrdfLink:
         uses = [(use, part) for use in ("visual", "collision") for part in element.iterfind(use)]
-        return Link(
+        return UrdfLink(
             self.text(element, "name"),
             self.inertial(element.find("inertial")),
             tuple(self.shape(use, part) for use, part in uses),
             element.sourceline,
         )
 
-    def inertial(self, element: Any) -> Inertial | None:
+    def inertial(self, element: Any) -> UrdfInertial | None:
         if element is None:
             return None
         mass, inertia = element.find("mass"), element.find("inertia")
         if mass is None or inertia is None:
             raise self.error(element, "<inertial> needs <mass> and <inertia>")
         ixx, ixy, ixz, iyy, iyz, izz = (self.number(inertia, key) for key in _INERTIA)
-        return Inertial(self.number(mass, "value"), (ixx, ixy, ixz, iyy, iyz, izz), self.origin(element))
+        return UrdfInertial(self.number(mass, "value"), (ixx, ixy, ixz, iyy, iyz, izz), self.origin(element))
 
-    def shape(self, use: str, element: Any) -> Shape:
+    def shape(self, use: str, element: Any) -> UrdfShape:
         geometry = element.find("geometry")
         body = next(geometry.iterchildren("{*}*"), None) if geometry is not None else None
         kind = "" if body is None else str(body.tag)
@@ -178,7 +177,7 @@ class _Reader:
         if kind == "mesh":
             mesh, sizes = self.text(body, "filename"), self.numbers(body, "scale", 3, (1.0, 1.0, 1.0))
         name = str(element.get("name") or "")
-        return Shape(use, kind, tuple(sizes), self.origin(element), name, mesh, line=body.sourceline)
+        return UrdfShape(use, kind, tuple(sizes), self.origin(element), name, mesh, line=body.sourceline)
 
     # Joints
 
@@ -215,7 +214,7 @@ class _Reader:
             return axis
         return axis[0] / length, axis[1] / length, axis[2] / length
 
-    def limit(self, joint: Any, name: str, kind: str) -> Limit | None:
+    def limit(self, joint: Any, name: str, kind: str) -> JointLimit | None:
         element = joint.find("limit")
         if element is None:
             if kind in ("revolute", "prismatic"):
@@ -232,7 +231,7 @@ class _Reader:
             self.number(element, key) if element.get(key) is not None else unknown
             for key in ("effort", "velocity")
         )
-        return Limit(lower, upper, effort, velocity)
+        return JointLimit(lower, upper, effort, velocity)
 
     def mimic(self, joint: Any) -> Mimic | None:
         element = joint.find("mimic")
@@ -248,7 +247,7 @@ class _Reader:
 # The tree
 
 
-def _refuse_bad_tree(links: Sequence[Link], joints: Sequence[Joint], file: str) -> None:
+def _refuse_bad_tree(links: Sequence[UrdfLink], joints: Sequence[Joint], file: str) -> None:
     if not links:
         raise ParseError(f"{file} has no links", where=file, why="a robot has at least one")
     _refuse_twice("link", links, file)
@@ -282,7 +281,7 @@ def _refuse_bad_tree(links: Sequence[Link], joints: Sequence[Joint], file: str) 
     _refuse_bad_mimics(joints, file)
 
 
-def _refuse_twice(kind: str, parts: Sequence[Link] | Sequence[Joint], file: str) -> None:
+def _refuse_twice(kind: str, parts: Sequence[UrdfLink] | Sequence[Joint], file: str) -> None:
     lines: dict[str, int | None] = {}
     for part in parts:
         if part.name in lines:
@@ -336,16 +335,16 @@ def _refuse_bad_mimics(joints: Sequence[Joint], file: str) -> None:
 
 
 def _with_meshes(urdf: Urdf, file: str, folder: Path) -> Urdf:
-    """Return the robot with its meshes found; what is not there is in its losses."""
+    """Return the robot with the files of its meshes; missing ones are losses."""
     losses: list[Loss] = []
 
-    def found(shape: Shape) -> Shape:
+    def found(shape: UrdfShape) -> UrdfShape:
         if shape.kind != "mesh":
             return shape
-        place = _mesh_file(shape.mesh, folder)
-        if place is None:
+        path = _mesh_file(shape.mesh, folder)
+        if path is None:
             losses.append(Loss(file, f"the mesh {shape.mesh} is not there", line=shape.line))
-        return replace(shape, file=place)
+        return replace(shape, file=path)
 
     links = tuple(replace(link, shapes=tuple(found(shape) for shape in link.shapes)) for link in urdf.links)
     return replace(urdf, links=links, losses=tuple(losses))
@@ -354,22 +353,21 @@ def _with_meshes(urdf: Urdf, file: str, folder: Path) -> Urdf:
 def _mesh_file(mesh: str, folder: Path) -> Path | None:
     """Find a mesh: beside the file, or for ``package://name/rest`` in the folders above it.
 
-    A package's folder need not bear its name, as a downloaded one may not: `rest` is looked for as well.
+    The folder of a package may have another name, for example after a download: `rest` is searched as well.
     """
     if mesh.startswith("package://"):
         package, _, rest = mesh.removeprefix("package://").partition("/")
-        above = (folder, *folder.parents)
-        places = [place for top in above for place in (top / package / rest, top / rest)]
+        folders = (folder, *folder.parents)
+        paths = [path for top in folders for path in (top / package / rest, top / rest)]
     elif "://" in mesh and not mesh.startswith("file://"):
         return None
     else:
-        places = [folder / mesh.removeprefix("file://")]
-    return next((place for place in places if place.is_file()), None)
+        paths = [folder / mesh.removeprefix("file://")]
+    return next((path for path in paths if path.is_file()), None)
 
 
-LARGEST = 200_000_000
-"""Bytes of a file that is read."""
-_HEADER = 80
+MAX_MESH_BYTES = 200_000_000
+_STL_HEADER_BYTES = 80
 _FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
 
@@ -379,15 +377,15 @@ def read_mesh(path: Path) -> Floats:
     Raises
     ------
     UnsupportedError
-        For a kind of file that is not read, or one that is too large.
+        For unknown formats and files that are too large.
     ParseError
-        If it is not what its name says.
+        If the content does not match the format.
     """
     readers = {".stl": _read_stl, ".obj": _read_obj}
     if path.suffix.lower() not in readers:
         raise UnsupportedError(f"the mesh {path.name} cannot be read", hint=f"known are {', '.join(readers)}")
-    if path.stat().st_size > LARGEST:
-        raise UnsupportedError(f"the mesh {path.name} has more than {LARGEST // 1_000_000} MB")
+    if path.stat().st_size > MAX_MESH_BYTES:
+        raise UnsupportedError(f"the mesh {path.name} has more than {MAX_MESH_BYTES // 1_000_000} MB")
     try:
         triangles = readers[path.suffix.lower()](path.read_bytes())
     except (ValueError, IndexError) as error:
@@ -396,10 +394,10 @@ def read_mesh(path: Path) -> Floats:
 
 
 def _read_stl(content: bytes) -> Floats:
-    """Read STL; a binary one is told by its length, since its header may begin with `solid`, too."""
-    body = content[_HEADER + 4 :]
-    count = int.from_bytes(content[_HEADER : _HEADER + 4], "little")
-    if len(content) >= _HEADER + 4 and len(body) >= count * _FACET.itemsize and count:
+    """Read STL; binary files are recognised by length, since their header may also start with `solid`."""
+    body = content[_STL_HEADER_BYTES + 4 :]
+    count = int.from_bytes(content[_STL_HEADER_BYTES : _STL_HEADER_BYTES + 4], "little")
+    if len(content) >= _STL_HEADER_BYTES + 4 and len(body) >= count * _FACET.itemsize and count:
         return np.frombuffer(body, _FACET, count)["corners"].astype(np.float64)
     words = content.split()
     at = [k for k, word in enumerate(words) if word == b"vertex"]
@@ -409,7 +407,7 @@ def _read_stl(content: bytes) -> Floats:
 
 
 def _read_obj(content: bytes) -> Floats:
-    """Read the corners and faces of OBJ; a face of more than three corners is cut into a fan."""
+    """Read the corners and faces of OBJ; larger faces are split into triangles."""
     lines = [line.split() for line in content.splitlines()]
     corners = np.array([line[1:4] for line in lines if line[:1] == [b"v"]], np.float64).reshape(-1, 3)
     triangles: list[tuple[int, int, int]] = []

@@ -1,6 +1,6 @@
-"""From a robot's description to links and joints, and these as text, all digits kept.
+"""Conversion of a robot to links and joints, and to URDF text with full precision.
 
-Frames become fixed joints, arms turning ones.
+Frames become fixed joints, arms movable joints.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from transect.geometry import rotations
 from transect.recording import Robot
 
 from ..chains import Chain, chain_of
-from .model import Joint, Limit, Link, Origin, Shape, Urdf
+from .model import Joint, JointLimit, Origin, Urdf, UrdfLink, UrdfShape
 
-_ODD = re.compile(r"[^A-Za-z0-9_]+")
+_INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_]+")
 _ARM_END = re.compile(r"(.+) \(end\)")
 
 
 @dataclass(frozen=True, eq=False)
-class Arm:
-    """A chain in a robot's tree."""
+class RobotArm:
+    """A kinematic chain in the tree of a robot."""
 
     chain: Chain
-    frames: Sequence[str]  # its frames 0 to n, the base first; those that the robot does not name are made
+    frames: Sequence[str]  # its frames 0 to n, the base first; unnamed ones are created
     joints: Sequence[str]  # names of its n joints
-    # effort, velocity: (n,), largest torque (N m) and speed (rad/s) of the joints; NaN where not known
+    # effort, velocity: (n,), maximum torque (N m) and speed (rad/s) of the joints; NaN if unknown
     effort: Floats = field(default_factory=lambda: np.array(np.nan))
     velocity: Floats = field(default_factory=lambda: np.array(np.nan))
 
 
-def arms_of(robot: Robot) -> tuple[Arm, ...]:
-    """Return the arms that a robot's constants describe in Denavit and Hartenberg's parameters.
+def arms_of(robot: Robot) -> tuple[RobotArm, ...]:
+    """Return the arms that a robot's constants describe by Denavit-Hartenberg parameters.
 
-    `arm` (a, alpha, d; modified) lies between each pair of frames "X (base)" and "X (end)", as on Interact;
-    each of `arms` names its frames, joints and convention, as on InSight.
+    `arm` (a, alpha, d; modified) connects each pair of frames "X (base)" and "X (end)", as on Interact; each
+    of `arms` names its frames, joints and convention, as on InSight.
     """
-    arms: list[Arm] = []
+    arms: list[RobotArm] = []
     if "arm" in robot.constants:
         ends = (match for frame in robot.frames.frames if (match := _ARM_END.fullmatch(frame)))
         sides = [match[1] for match in ends if f"{match[1]} (base)" in robot.frames]
@@ -51,7 +51,7 @@ def arms_of(robot: Robot) -> tuple[Arm, ...]:
     return (*arms, *(_described_arm(robot, arm) for arm in robot.constants.get("arms", ())))
 
 
-def _described_arm(robot: Robot, arm: Mapping[str, Any]) -> Arm:
+def _described_arm(robot: Robot, arm: Mapping[str, Any]) -> RobotArm:
     missing = [key for key in ("frames", "joints", "a", "alpha", "d") if key not in arm]
     if missing:
         raise TransectError(
@@ -65,30 +65,30 @@ def _described_arm(robot: Robot, arm: Mapping[str, Any]) -> Arm:
         if key in arm
     }
     motors = {key: rows.pop(key) for key in ("effort", "velocity") if key in rows}
-    return Arm(
+    return RobotArm(
         Chain(convention=arm.get("convention", "standard"), **rows), arm["frames"], arm["joints"], **motors
     )
 
 
-def _arm_between(name: str, chain: Chain) -> Arm:
+def _arm_between(name: str, chain: Chain) -> RobotArm:
     inner = [f"{name} link {i}" for i in range(1, chain.joints)]
     joints = [f"{name} joint {i}" for i in range(1, chain.joints + 1)]
-    return Arm(chain, (f"{name} (base)", *inner, f"{name} (end)"), joints)
+    return RobotArm(chain, (f"{name} (base)", *inner, f"{name} (end)"), joints)
 
 
-def urdf_from_robot(robot: Robot, arms: Iterable[Arm] | None = None) -> Urdf:
+def urdf_from_robot(robot: Robot, arms: Iterable[RobotArm] | None = None) -> Urdf:
     """Return a robot's frames as links.
 
     Parameters
     ----------
     arms : iterable of Arm, optional
-        Chains to put in; by default those that its constants describe (`arms_of`).
+        Chains to add; by default those of its constants (`arms_of`).
 
     Returns
     -------
     Urdf
-        Names hold letters, digits and underscores only. A URDF is one tree: where the robot has several,
-        because only data say how they stand to each other, a floating joint ties them to the largest.
+        Names contain only letters, digits and underscores. A URDF is one tree: if the robot has several,
+        whose relative poses only data determine, floating joints connect them to the largest.
     """
     if not len(robot.frames):
         raise UnsupportedError(f"{robot.name} has no frames to write", why="a URDF has at least one link")
@@ -106,18 +106,18 @@ def urdf_from_robot(robot: Robot, arms: Iterable[Arm] | None = None) -> Urdf:
     ]
     for arm in arms_of(robot) if arms is None else arms:
         joints += _arm_joints(arm, names)
-    joints = _from_the_root([*joints, *_floating(joints, names)])
+    joints = _sort_from_root([*joints, *_floating(joints, names)])
     children = [joint.child for joint in joints]
     roots = [name for name in names.links if name not in children]
-    links = tuple(Link(name) for name in (*roots, *children))
+    links = tuple(UrdfLink(name) for name in (*roots, *children))
     return Urdf(names.plain(robot.name), links, joints, notes=_notes(robot, joints))
 
 
-def _arm_joints(arm: Arm, names: _Names) -> list[Joint]:
+def _arm_joints(arm: RobotArm, names: _Names) -> list[Joint]:
     """Return a chain's joints, axis z.
 
-    Modified: ``Rx(alpha) Tx(a) Tz(d)``, then the turn. Standard: the turn comes first, so that a fixed joint
-    ``Tz(d) Tx(a) Rx(alpha)`` has to follow it.
+    Modified: ``Rx(alpha) Tx(a) Tz(d)``, then the rotation. Standard: the rotation comes first, followed by a
+    fixed joint ``Tz(d) Tx(a) Rx(alpha)``.
     """
     chain, axis = arm.chain, (0.0, 0.0, 1.0)
     joints: list[Joint] = []
@@ -134,15 +134,15 @@ def _arm_joints(arm: Arm, names: _Names) -> list[Joint]:
     return joints
 
 
-def _limits(arm: Arm) -> list[Limit | None]:
-    """Return the limits of each joint; None for one that turns without end."""
+def _limits(arm: RobotArm) -> list[JointLimit | None]:
+    """Return the limits of each joint; None for a continuous one."""
     columns = (arm.chain.lower, arm.chain.upper, arm.effort, arm.velocity)
     rows = np.stack([np.broadcast_to(column, arm.chain.joints) for column in columns], axis=1)
-    return [Limit(*row) if np.isfinite(row[:2]).all() else None for row in rows.tolist()]
+    return [JointLimit(*row) if np.isfinite(row[:2]).all() else None for row in rows.tolist()]
 
 
 def _fixed_part(chain: Chain, i: int) -> Floats:
-    """What of link i does not turn; ``Tx(a) Rx(alpha)`` equals ``Rx(alpha) Tx(a)``."""
+    """Constant transform of link i; ``Tx(a) Rx(alpha)`` equals ``Rx(alpha) Tx(a)``."""
     T = np.eye(4)
     T[:3, :3] = rotations.matrix_from_euler("x", [chain.alpha[i]])
     shift = np.array([chain.a[i], 0.0, chain.d[i]])
@@ -151,7 +151,7 @@ def _fixed_part(chain: Chain, i: int) -> Floats:
 
 
 def _floating(joints: Sequence[Joint], names: _Names) -> list[Joint]:
-    """Tie all other trees to the largest."""
+    """Connect all other trees to the largest."""
     parent_of = {joint.child: joint.parent for joint in joints}
 
     def root_of(link: str) -> str:
@@ -166,17 +166,17 @@ def _floating(joints: Sequence[Joint], names: _Names) -> list[Joint]:
     return [Joint(names.joint(f"{main} to {other}"), "floating", main, other) for other in others]
 
 
-def _from_the_root(joints: Sequence[Joint]) -> tuple[Joint, ...]:
-    """Return the joints so that each comes after the one that leads to it."""
-    below: dict[str, list[Joint]] = {}
+def _sort_from_root(joints: Sequence[Joint]) -> tuple[Joint, ...]:
+    """Sort the joints so that parents precede children."""
+    outgoing: dict[str, list[Joint]] = {}
     for joint in joints:
-        below.setdefault(joint.parent, []).append(joint)
+        outgoing.setdefault(joint.parent, []).append(joint)
     children = {joint.child for joint in joints}
     pending = [joint for joint in reversed(joints) if joint.parent not in children]
     ordered: list[Joint] = []
     while pending:
         ordered.append(pending.pop())
-        pending += reversed(below.get(ordered[-1].child, []))
+        pending += reversed(outgoing.get(ordered[-1].child, []))
     return tuple(ordered)
 
 
@@ -192,7 +192,7 @@ def _notes(robot: Robot, joints: Sequence[Joint]) -> tuple[str, ...]:
 
 
 class _Names:
-    """Names that ROS accepts, one for each thing, in the order in which they were asked for."""
+    """Unique names that ROS accepts, in the order of request."""
 
     def __init__(self) -> None:
         self._links: dict[str, str] = {}
@@ -203,7 +203,7 @@ class _Names:
         return tuple(self._links.values())
 
     def plain(self, name: str) -> str:
-        return _ODD.sub("_", name).strip("_") or "unnamed"
+        return _INVALID_CHARACTERS.sub("_", name).strip("_") or "unnamed"
 
     def link(self, frame: str) -> str:
         if frame not in self._links:
@@ -238,7 +238,7 @@ def text_of(urdf: Urdf) -> str:
 
     root = etree.Element("robot", name=urdf.name)
     for note in urdf.notes:
-        # XML ends a comment at two hyphens.
+        # "--" is not allowed in XML comments
         root.append(etree.Comment(f" {note.replace('--', '- -')} "))
     for link in urdf.links:
         _add_link(root, link)
@@ -255,7 +255,7 @@ def _add(parent: Any, tag: str, attributes: Mapping[str, str]) -> Any:
 
 
 def _numbers(values: Iterable[float]) -> str:
-    """Return numbers with the fewest digits that read back equal; whole ones without a point."""
+    """Return numbers with the fewest digits that are parsed as equal; whole numbers without a point."""
     return " ".join(
         str(int(v)) if v.is_integer() and abs(v) < 1e15 else repr(v) for v in (float(v) + 0.0 for v in values)
     )
@@ -266,7 +266,7 @@ def _add_origin(parent: Any, origin: Origin) -> None:
         _add(parent, "origin", {"xyz": _numbers(origin.xyz), "rpy": _numbers(origin.rpy)})
 
 
-def _add_link(root: Any, link: Link) -> None:
+def _add_link(root: Any, link: UrdfLink) -> None:
     element = _add(root, "link", {"name": link.name})
     if link.inertial is not None:
         inertial = _add(element, "inertial", {})
@@ -278,7 +278,7 @@ def _add_link(root: Any, link: Link) -> None:
         _add_shape(element, shape)
 
 
-def _add_shape(link: Any, shape: Shape) -> None:
+def _add_shape(link: Any, shape: UrdfShape) -> None:
     element = _add(link, shape.use, {"name": shape.name})
     _add_origin(element, shape.origin)
     geometry = _add(element, "geometry", {})

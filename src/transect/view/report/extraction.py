@@ -233,7 +233,7 @@ def _position_text(matrix: Floats | None) -> str:
 
 def _snapshot(recording: Recording) -> Picture | None:
     """Return a picture of the data of imaging and ranging sensors in the middle of a recording, if any."""
-    from transect.robots.moment import KINDS, Choice, draw_recordings
+    from transect.robots.moment import KINDS, MomentOptions, draw_recordings
 
     imaging = [s for s in recording if s.type in KINDS and len(s) and s.role == "measurement"]
     if not imaging:
@@ -242,7 +242,7 @@ def _snapshot(recording: Recording) -> Picture | None:
     imaging = [s for s in imaging if s.clock == clock][:MAX_SNAPSHOT_SENSORS]
     middle = int(imaging[0].t_ns[len(imaging[0]) // 2])
     time = f"+{middle - int(imaging[0].t_ns[0])}s" if clock == "index" else decimal_from_ns(middle)
-    choice = Choice(streams=tuple(glob.escape(s.name) for s in imaging), times=(time,), title="")
+    choice = MomentOptions(streams=tuple(glob.escape(s.name) for s in imaging), times=(time,), title="")
     try:
         figure, _ = draw_recordings([recording], choice)
     except TransectError:

@@ -24,7 +24,7 @@ from transect.types import DepthMap, GridMap, Image, JointState, LaserScan, Poin
 from .scene import ScalarColumn, ViewerScene
 
 if TYPE_CHECKING:
-    from transect.robots.urdf import Shape, Urdf
+    from transect.robots.urdf import Urdf, UrdfShape
 
     from .scene import ViewerScene
 
@@ -112,7 +112,7 @@ def _moving_parts(urdf: Urdf, recording: Recording) -> Iterator[FrameTree]:
             yield joint_edges(urdf, stream, joints if len(joints) == len(named) else None)
 
 
-def _triangles_of(shape: Shape) -> tuple[Floats, str]:
+def _triangles_of(shape: UrdfShape) -> tuple[Floats, str]:
     """Return the triangles (n, 3, 3) of a shape of a URDF in its link, and why there are none."""
     from transect.robots.urdf.reading import read_mesh
 

@@ -27,7 +27,7 @@ from transect.datasets.ameds.robot.recomputed import (
 from transect.errors import StreamError, TransectError
 from transect.geometry.camera import project_points
 from transect.recording import Recording, stream_of_values
-from transect.robots.description import Shape
+from transect.robots.description import PointShape
 from transect.types import Pose
 
 ROBOT = robots.load("interact")
@@ -174,7 +174,7 @@ def with_images(rec: Recording, t_ns: np.ndarray) -> Recording:
 def test_a_point_ahead_of_the_main_camera_is_at_its_principal_point_at_every_image():
     rec = with_images(arms(np.zeros((3, 7)), np.zeros((3, 7))), START_NS + np.array([0, 250, 1750]) * 10**6)
     # With its arm up it looks forward from (-0.128, 0, -1.933) in Origin.
-    ahead = Shape("mark", "Origin", np.array([[1.872, 0, -1.933]]))
+    ahead = PointShape("mark", "Origin", np.array([[1.872, 0, -1.933]]))
     (found,) = project_shapes(rec, "MainCam", [ahead])
     np.testing.assert_allclose(found.pixels[:, 0], np.tile([955.893, 533.638], (3, 1)), atol=1e-6)
     assert found.visible.all()

@@ -13,7 +13,7 @@ from transect.datasets.marulan.robot import derived_streams
 from transect.errors import StreamError
 from transect.geometry.planar import points_from_polar
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
-from transect.robots.beams import Gate, assemble_sweeps, beams_of_scans
+from transect.robots.beams import Gate, assemble_sweeps, beams_from_scans
 from transect.types import LaserScan, RadarRange, Record
 
 ARGO = robots.load("argo")
@@ -95,7 +95,7 @@ def test_no_returns_and_codes_are_left_out():
 
 
 def test_beams_follow_the_mirror():
-    beams = beams_of_scans(
+    beams = beams_from_scans(
         np.array([T0, T0 + 20 * MS]),
         np.ones(5),
         np.array([0, 3, 5]),
@@ -112,7 +112,7 @@ def test_beams_follow_the_mirror():
 
 def test_the_scans_of_a_sweep_keep_their_times():
     # Four scans of 2 beams, 1 degree apart and 13 ms after each other; beam j of the sweep is of scan j % 4.
-    beams = beams_of_scans(
+    beams = beams_from_scans(
         np.array([T0]),
         np.ones(8),
         np.array([0, 8]),
@@ -129,7 +129,7 @@ def test_the_scans_of_a_sweep_keep_their_times():
 
 
 def test_without_a_mirror_rate_a_scan_has_one_time():
-    beams = beams_of_scans(np.array([T0]), np.ones(3), np.array([0, 3]), np.zeros(1), np.ones(1))
+    beams = beams_from_scans(np.array([T0]), np.ones(3), np.array([0, 3]), np.zeros(1), np.ones(1))
     np.testing.assert_array_equal(beams.t_ns, T0)
 
 

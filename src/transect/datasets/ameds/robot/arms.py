@@ -17,7 +17,7 @@ from transect.geometry.array_checks import check_times_ns, floats
 from transect.recording import FrameTree, Recording, Robot, Stream
 from transect.robots.chains import chain_of
 from transect.robots.description import Constants
-from transect.robots.four_wheel_steering import WHEELS, FourWheelGeometry, euler_angles, positions
+from transect.robots.four_wheel_steering import WHEEL_COUNT, FourWheelGeometry, euler_angles, positions
 from transect.robots.slip import wheel_angles
 
 ROBOT = "interact"
@@ -211,7 +211,7 @@ def _add_wheels(tree: FrameTree, robot: Robot, there: dict[str, Stream]) -> None
     stream = there.get("Platform/MotorEncoders", there.get("Platform/WheelPoseEstimate"))
     if stream is None:
         return
-    for wheel in range(WHEELS):
+    for wheel in range(WHEEL_COUNT):
         turning = partial(wheel_poses, stream, robot, wheel)
         _add_moving(tree, "Platform", f"Wheel{wheel + 1}", stream, turning)
 

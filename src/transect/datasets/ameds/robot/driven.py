@@ -16,11 +16,11 @@ from transect.geometry.array_checks import floats, measured_rows
 from transect.recording import Recording, Stream, stream_of_values
 from transect.robots import four_wheel_steering as wheels
 from transect.robots import slip
-from transect.robots.four_wheel_steering import WHEELS, FourWheelGeometry
+from transect.robots.four_wheel_steering import WHEEL_COUNT, FourWheelGeometry
 from transect.robots.slip import (
-    AVERAGE,
-    MAX_GAP,
-    REPORTED_SPEED,
+    AVERAGING_S,
+    MAX_GAP_S,
+    MIN_REPORTED_SPEED,
     columns_at,
     step_seconds,
     wheel_angles,
@@ -72,7 +72,7 @@ def wheel_odometry(
     -------
     Stream
         Odometry of role estimate. The twist of a sample is the mean since the one before. In seams, in gaps
-        of more than `MAX_GAP`, and without two good wheels, the rover is taken to stand; the twist is NaN.
+        of more than `MAX_GAP_S`, and without two good wheels, the rover is taken to stand; the twist is NaN.
     """
     stream, geometry = recording[ENCODERS], FourWheelGeometry.of(robot_of(recording))
     seconds = step_seconds(stream)
@@ -124,7 +124,7 @@ def _odometry_stream(stream: Stream, pose: Floats, twist: Floats) -> Stream:
     )
 
 
-def planar_twist(stream: Stream, t_ns: Ints, max_gap: float = MAX_GAP) -> Floats:
+def planar_twist(stream: Stream, t_ns: Ints, max_gap: float = MAX_GAP_S) -> Floats:
     """Vx, vy, wz (m, 3) of a stream at other times (m,); NaN in gaps and outside."""
     return columns_at(stream, _PLANAR, t_ns, max_gap)
 
@@ -184,7 +184,7 @@ def wheel_speeds(recording: Recording, twist: str | None = None) -> Stream:
 def wheel_slip(
     recording: Recording,
     twist: str | None = None,
-    least_speed: float = slip.LEAST_SPEED,
+    least_speed: float = slip.MIN_SLIP_SPEED,
     average: float = 0.0,
 ) -> Stream:
     """Slip of each wheel: what its motor says against how it moves over the ground.
@@ -214,17 +214,17 @@ class SlipReport:
     worst: list[tuple[int, int, float]]
 
 
-def slip_report(recording: Recording, twist: str | None = None, average: float = AVERAGE) -> SlipReport:
+def slip_report(recording: Recording, twist: str | None = None, average: float = AVERAGING_S) -> SlipReport:
     """Report how the wheels slipped; parameters as of `wheel_slip`."""
     if ENCODERS not in recording:
         raise StreamError(
             f"{recording.name} does not say how the wheels of Interact turned",
             why=f"it has no {ENCODERS} (document 000, Table 7)",
         )
-    stream = wheel_slip(recording, twist, REPORTED_SPEED, average)
+    stream = wheel_slip(recording, twist, MIN_REPORTED_SPEED, average)
     _, source = ground_twist(recording, stream.t_ns[:1], twist)
     values = {name: np.asarray(stream[name], dtype=np.float64) for name in ("rim", "ground")}
-    slipped = slip.Slip(np.asarray(stream["slip_ratio"]), np.asarray(stream["slip_angle"]))
+    slipped = slip.WheelSlip(np.asarray(stream["slip_ratio"]), np.asarray(stream["slip_angle"]))
     seconds = np.append(step_seconds(stream), np.nan) if len(stream) else np.zeros(0)
     rows = slip.summarise(seconds, values["rim"], values["ground"], slipped)
     return SlipReport(source, average, stream, rows, _worst(stream.t_ns, slipped.ratio))
@@ -301,7 +301,7 @@ def classify_steering(
     dead_band : float
         Smaller angles are straight, rad.
     """
-    phi = floats("steering", steering, (..., WHEELS))
+    phi = floats("steering", steering, (..., WHEEL_COUNT))
     sign = np.where(np.abs(phi) <= dead_band, 0.0, np.sign(phi))
     front, rear = sign[..., geometry.ends > 0], sign[..., geometry.ends < 0]
     leans = sign * geometry.ends * geometry.sides
@@ -329,7 +329,7 @@ def _spot_turns(spot: Mask, drive: ArrayLike | None, geometry: FourWheelGeometry
     """To the left the right wheels go forward and the left ones back."""
     if drive is None:
         return {SPOT: spot}
-    turning = -(geometry.sides * floats("drive", drive, (..., WHEELS))).mean(axis=-1)
+    turning = -(geometry.sides * floats("drive", drive, (..., WHEEL_COUNT))).mean(axis=-1)
     return {
         LEFT_SPOT: spot & (turning > LEAST_SPEED),
         RIGHT_SPOT: spot & (turning < -LEAST_SPEED),

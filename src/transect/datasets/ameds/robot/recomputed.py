@@ -22,7 +22,7 @@ from transect.geometry.camera import project_points
 from transect.geometry.interpolation import Limits, interpolate_columns, nearest_index
 from transect.recording import FrameTree, Recording, Robot, Stream, stream_of_values
 from transect.robots import four_wheel_steering as wheels
-from transect.robots.description import Shape, shapes_of
+from transect.robots.description import PointShape, shapes_of
 from transect.robots.four_wheel_steering import FourWheelGeometry
 from transect.robots.slip import wheel_angles
 from transect.types import Pose, WheelState
@@ -66,7 +66,7 @@ def wheel_pose_estimate(recording: Recording, t_ns: Ints | None = None, max_gap:
         steering, drive = (_at(stream, values, t_ns, max_gap) for values in (steering, drive))
         times = t_ns
     known = np.isfinite(steering).all(axis=1) & np.isfinite(drive).all(axis=1)
-    places, turns = (np.full((len(times), wheels.WHEELS, 3), np.nan) for _ in range(2))
+    places, turns = (np.full((len(times), wheels.WHEEL_COUNT, 3), np.nan) for _ in range(2))
     places[known] = wheels.positions(steering[known], geometry)
     turns[known] = attitude_angles(wheels.rotation_matrices(steering[known], drive[known], geometry))
     columns = {
@@ -162,7 +162,7 @@ def attitude_orders(recording: Recording, side: str) -> PoseDifference:
 def project_shapes(
     recording: Recording,
     camera: str = "MainCam",
-    shapes: Sequence[Shape] | None = None,
+    shapes: Sequence[PointShape] | None = None,
     t_ns: Ints | None = None,
     frames: FrameTree | None = None,
 ) -> list[Projection]:
@@ -276,7 +276,7 @@ AXIS = 0.1
 class Projection:
     """A shape in the images of one camera."""
 
-    shape: Shape
+    shape: PointShape
     camera: str
     t_ns: Ints  # (n,), times of the images
     # (n, k, 2), with distortion; NaN behind the camera, beyond the lens model, and where the arm is not
@@ -287,12 +287,12 @@ class Projection:
     age_s: dict[str, Floats]
 
 
-def axes_of(frame: str, length: float = AXIS) -> Shape:
+def axes_of(frame: str, length: float = AXIS) -> PointShape:
     """Return the origin of a frame and the tips of its x, y and z axis."""
     points = np.concatenate([np.zeros((1, 3)), length * np.eye(3)])
-    return Shape(f"{frame} axes", frame, points, np.array([[0, 1], [0, 2], [0, 3]]))
+    return PointShape(f"{frame} axes", frame, points, np.array([[0, 1], [0, 2], [0, 3]]))
 
 
-def shapes_of_figure_5(robot: Robot) -> tuple[Shape, ...]:
+def shapes_of_figure_5(robot: Robot) -> tuple[PointShape, ...]:
     """Return the shapes of a robot's `constants.shapes`, and the axes of AuxCam."""
     return (*shapes_of(robot), axes_of("AuxCam"))

@@ -11,7 +11,7 @@ from transect.errors import StreamError
 from transect.geometry import planar, rotations
 from transect.recording import Parsed, Recording, Robot, Stream, arrow, stream_of_values
 from transect.robots import load
-from transect.robots.beams import SCANS, Beams, Gate, beams_of_scans, place
+from transect.robots.beams import SCANS_PER_SWEEP, BeamSamples, Gate, beams_from_scans, transform_beams
 from transect.robots.fmcw_radar import Peaks, Scale, find_peaks
 from transect.types import LaserScan, Odometry, PointCloud, RadarRange, RadarSpectrum
 from transect.types.returns import find_returns
@@ -226,32 +226,32 @@ def cloud(
 
 def _transform_returns(
     recording: Recording, stream: Stream, frame: str, gate: Gate | None, tolerance: float
-) -> tuple[Beams, Floats]:
+) -> tuple[BeamSamples, Floats]:
     """Return a stream's returns with a known pose, and their points (n, 3) in `frame`."""
     beams = _beams(_robot(recording), stream)
     gate = gate or Gate.of(_robot(recording), "laser" if stream.type is LaserScan else "radar")
     beams = beams.where(gate.passes(beams.range))
-    xyz = place(beams, recording.frames, frame, stream.frame, tolerance=tolerance)
+    xyz = transform_beams(beams, recording.frames, frame, stream.frame, tolerance=tolerance)
     known = np.asarray(np.isfinite(xyz).all(axis=1))
     return beams.where(known), xyz[known]
 
 
-def _beams(robot: Robot, stream: Stream) -> Beams:
+def _beams(robot: Robot, stream: Stream) -> BeamSamples:
     if stream.type is RadarRange:
-        return Beams(stream.t_ns, stream["angle"], stream["range"], stream["reflectivity"])
+        return BeamSamples(stream.t_ns, stream["angle"], stream["range"], stream["reflectivity"])
     if stream.type is not LaserScan:
         hint = "compute ranges of its spectra with radar_ranges" if stream.type is RadarSpectrum else ""
         raise StreamError(
             f"{stream.name} has no ranges", why=f"it is a stream of {stream.type.__name__}", hint=hint
         )
     is_sweep = "end_ns" in stream.columns
-    return beams_of_scans(
+    return beams_from_scans(
         stream.t_ns,
         *_measured_ranges(stream),
         stream["start_angle"],
         stream["angle_increment"],
         end_ns=stream["end_ns"] if is_sweep else None,
-        scans=SCANS if is_sweep else 1,
+        scans=SCANS_PER_SWEEP if is_sweep else 1,
         mirror_rate=float(robot.constants["laser"]["mirror_rate"]),
     )
 
