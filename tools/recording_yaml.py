@@ -88,7 +88,7 @@ def type_text(field: dataclasses.Field[Any]) -> str:
         "RoleName": "`measurement`, `derived`, `truth` or `estimate`",
         "NumberType": "`float64`, `float32`, `int64` ... `uint8`, `bool`",
         "Literal['', '.', ',']": "`.` or `,`",
-        "dict[str, Column]": "mapping of columns",
+        "dict[str, ColumnDescription]": "mapping of columns",
         "list[StreamSpec]": "list of streams",
         "Time | None": "time",
         "str | list[str]": "text, or list of texts",

@@ -330,7 +330,7 @@ def test_what_an_interrupted_run_left_is_not_in_the_way_of_all_implementations(t
     (tmp_path / "Plain.interrupted-3").mkdir()
     refuse_options_of_one(tmp_path, as_json=False, played_by="")
     (tmp_path / "Plain").mkdir()
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         refuse_options_of_one(tmp_path, as_json=False, played_by="")
 
 

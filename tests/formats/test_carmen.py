@@ -216,7 +216,7 @@ def test_what_carmen_has_no_message_for_is_said(tmp_path: Path, log: Path) -> No
     both = recording.replace(streams=(imu, *recording.streams))
     said = transect.formats.write(both, tmp_path / "b.clf", "carmen")
     assert said == ("imu: CARMEN has no message for it",)
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         transect.formats.write(recording, tmp_path / "b.clf", "carmen")
 
 

@@ -376,7 +376,7 @@ def test_what_nmea_cannot_carry_is_said(tmp_path: Path) -> None:
 
 def test_writing_refuses_an_existing_file_and_a_recording_without_positions(tmp_path: Path) -> None:
     rec = opened(log(tmp_path / "a.nmea", GGA))
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         formats.write(rec, tmp_path / "a.nmea", "nmea")
     with pytest.raises(UsageError, match="no positions"):
         formats.write(Recording("r", ()), tmp_path / "b.nmea", "nmea")

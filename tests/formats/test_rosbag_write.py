@@ -386,7 +386,7 @@ def test_a_part_of_a_bag_can_be_cut_out_and_keeps_its_types(tmp_path: Path):
 def test_an_existing_folder_is_not_written_into(tmp_path: Path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "file").write_text("mine")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         write(Recording("r", (foreign_streams()[0],)), tmp_path / "there")
     assert [p.name for p in (tmp_path / "there").iterdir()] == ["file"]
 

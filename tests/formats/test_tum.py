@@ -193,7 +193,7 @@ def test_what_is_no_trajectory_is_refused_or_said_to_be_left_out(tmp_path: Path,
     assert transect.formats.write(both, tmp_path / "b.tum", "tum") == (
         "a TUM file holds one trajectory, Trajectory: imu left out",
     )
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         transect.formats.write(both, tmp_path / "b.tum", "tum")
 
 

@@ -26,7 +26,7 @@ def test_rerun_finds_pictures_points_paths_and_numbers_in_the_file(tmp_path: Pat
     for entity, rows in {"/pictures/Cam": 11, "/world/robot/Laser": 11, "/world/robot": 11}.items():
         assert f"with {rows} rows" in next(line for line in listed.splitlines() if f" - {entity} - " in line)
     assert "\\<img\\ src\\=x" in listed, HOSTILE
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         rerun_bridge.save_scene(ViewerScene(drive()), file)
 
 

@@ -1,8 +1,8 @@
-"""One module per on-disk format; `open` asks each whether it knows the path.
+"""On-disk formats, one module each; `open` selects the format that recognises a path.
 
-A new format is one module or package here (or what a plug-in offers, see `base/plugins.py`) with
-`recognises`, `read` and, if it can, `write`. Recognising imports no library and no reader: `read` and `write`
-import what they need. `shared/` and `truth/` are no formats.
+A format is a module or package here, or an object of a plug-in (see `base/plugins.py`), with `recognises`,
+`read` and optionally `write`. Recognition imports no libraries and no readers; `read` and `write` import what
+they need. `shared/` and `truth/` are not formats.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ MOST_PARTS = 50
 MOST_LISTED, NEAREST = 8, 3
 NOTHING_NEAR = 3
 _OF_TEXT, _OF_BINARY = ("line", "NMEA sentence"), ("does not begin", "MessagePack", "video")
-"""What the reasons of formats of single files speak of, text and others."""
+"""Words in the reasons of formats of single files, for text and binary files."""
 READS_TUM = ("described", "kitti", "tum")
 """Formats that read the trajectories in their folder."""
 UNREAD = "is a trajectory that is not read: transect eval compares with it"
@@ -74,13 +74,13 @@ NAMED_BY_SUFFIX = {
     **dict.fromkeys(SURE_SUFFIXES, CLOUDS),
     ".tum": "tum",
 }
-"""Asked first: what is surely theirs is no other's, and importing all formats takes longer than reading."""
+"""Formats that are tried first, because importing all formats takes longer than reading."""
 CALLED_WITH: dict[str, dict[str, Any]] = {"foxglove": {"messages": "foxglove"}}
-"""Options for writing that such a name stands for."""
+"""Options for writing that are implied by a name."""
 IN_FOLDERS = ("csv", "parquet")
-"""Formats that a suffix would name if they were single files."""
+"""Formats that are written as folders, although their name is a suffix."""
 _NO_OPTIONS = ("source", "recording", "path")
-"""Parameters of `read` and `write` that are not the caller's to give."""
+"""Parameters of `read` and `write` that are not options."""
 
 
 def names() -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Format:
-    """Return a format module by its name, or by what other people call it."""
+    """Return a format module by its name or alias."""
     if plugins.find("formats", name) is None:
         aliases = plugins.strings("aliases")
         if name in aliases:
@@ -106,13 +106,13 @@ def writing_names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> str:
-    """Return the docstring of a format: what it is, and how it is read and written."""
+    """Return the docstring of a format."""
     found = load(name)
     return (import_module(found.module) if isinstance(found, LazyFormat) else found).__doc__ or ""
 
 
 def recognise(path: PathLike | Source) -> list[tuple[str, Match]]:
-    """Return what each format says of a path, surest first."""
+    """Return the match of each format for a path, in order of confidence."""
     source, _ = split_truth(path if isinstance(path, Source) else source_of(path))
     glimpse = source.glimpse()
     said = [(name, load(name).recognises(glimpse)) for name in names()]
@@ -122,7 +122,7 @@ def recognise(path: PathLike | Source) -> list[tuple[str, Match]]:
 def open(
     *paths: PathLike, format: str | None = None, strict: bool = False, apart: bool = False, **options: Any
 ) -> Recording:
-    """Open a recording, whatever robot wrote it, and the truth in a folder `truth/` of its.
+    """Open a recording, with the ground truth in its folder `truth/`.
 
     Parameters
     ----------
@@ -133,10 +133,9 @@ def open(
     strict : bool
         Refuse files with bad parts instead of keeping the good ones; this parses everything at once.
     apart : bool
-        Keep the streams of several paths apart, as `<recording>/<stream>`, instead of laying those of one
-        name end to end.
+        Keep the streams of several paths apart, as `<recording>/<stream>`, instead of concatenating them.
     options
-        For the format: `sequence="01"`, ...
+        Options of the format: `sequence="01"`, ...
     """
     if not paths:
         raise TransectError("nothing to open", hint="give the path of a recording")
@@ -181,9 +180,9 @@ def _open_one(path: PathLike, format: str | None, options: dict[str, Any]) -> Re
 
 
 def _check_options(format: str, function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Refuse options that the format's `read` or `write` does not take, and values that they cannot have.
+    """Refuse options that the format's `read` or `write` does not have, and invalid values.
 
-    What depends on the files, such as the number of a sequence, is refused by the format itself.
+    Values that depend on the files, such as the number of a sequence, are checked by the format itself.
     """
     parameters = inspect.signature(function).parameters
     known = [name for name in parameters if name not in _NO_OPTIONS]
@@ -207,7 +206,7 @@ def _check_options(format: str, function: Callable[..., Any], options: dict[str,
 
 
 def _list_allowed(function: Callable[..., Any], annotation: str) -> tuple[Any, ...]:
-    """Return the values that an annotation as it is written allows, () if it does not tell."""
+    """Return the values that an annotation allows, () if they are not enumerated."""
     if annotation == "bool":
         return (True, False)
     named = (function.__globals__.get(name.strip()) for name in annotation.split("|"))
@@ -215,7 +214,7 @@ def _list_allowed(function: Callable[..., Any], annotation: str) -> tuple[Any, .
 
 
 def _shell(source: Source) -> list[str]:
-    """Return "" and, while all files lie in one folder, that folder: zips often have a top folder."""
+    """Return "" and the nested folders that contain all files: zips often have a top folder."""
     levels = [""]
     while len(levels) < 4:
         tops = {name.partition("/")[0] for name in source.names}
@@ -239,7 +238,7 @@ def _best(source: Source) -> tuple[str, Source]:
 
 
 def _named_by_suffix(source: Source) -> str:
-    """Return the format that the suffix of a single file, or of all files in a folder, names, or ""."""
+    """Return the format implied by the suffix of a single file, or of all files in a folder, or ""."""
     suffixes = {Path(name).suffix for name in source.names}
     if len(source.names) == 1:
         return NAMED_BY_SUFFIX.get(suffixes.pop(), "")
@@ -248,10 +247,10 @@ def _named_by_suffix(source: Source) -> str:
 
 
 def _is_only_format(name: str, source: Source) -> bool:
-    """Return whether a path is in the format that its suffixes name; other packages are asked, too.
+    """Return whether a path is in the format implied by its suffixes, and not in a plug-in's format.
 
-    The formats of transect and its data sets need not be imported for that: none of them has folders of
-    nothing but PCD, PLY or VTK files.
+    The formats of transect and its data sets need not be imported, because none of them has folders with only
+    PCD, PLY or VTK files.
     """
     match = load(name).recognises(source)
     if len(source.names) == 1:
@@ -263,10 +262,10 @@ def _is_only_format(name: str, source: Source) -> bool:
 
 
 def _refuse_several(source: Source, format: str) -> None:
-    """Raise if a folder holds several recordings, since it is not clear which is meant.
+    """Raise if a folder has several recordings, because the choice is ambiguous.
 
     A folder that is a recording of `format` may have parts that look like recordings: clouds, images, logs.
-    Only what is certainly a whole one of another format stands beside it.
+    Only certain matches of another format count as further recordings.
     """
     tops = sorted({name.partition("/")[0] for name in source.names if "/" in name})[:MOST_PARTS]
     linked = _list_linked_folders(source.path)[:MOST_PARTS]
@@ -288,10 +287,10 @@ def _refuse_several(source: Source, format: str) -> None:
 
 
 def _list_linked_folders(path: Path) -> list[Path]:
-    """Return the folders that a folder has links to, which are not part of it."""
+    """Return the linked folders in a folder, which are not part of the recording."""
     if not path.is_dir():
         return []
-    with os.scandir(path) as entries:  # which knows what is a link; to ask for each of 50,000 takes a second
+    with os.scandir(path) as entries:  # detects links without a system call per file
         return sorted(
             Path(entry.path) for entry in entries if entry.is_symlink() and Path(entry.path).is_dir()
         )
@@ -319,7 +318,7 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
     files = _openable_files(source)
     near = sorted(said, key=partial(_nearness, source))[:NEAREST]
     if not files and _nearness(source, near[0])[0] == NOTHING_NEAR:
-        why = [f"it has {_count_suffixes(source)}, of which no format reads any"]
+        why = [f"it has {_count_suffixes(source)}, and no format reads any of them"]
     else:
         reasons = [f"{name:<14} {m.reason}" for m, name, _ in near if not files or " but " in m.reason]
         why = [f"the nearest formats miss{_list_lines(reasons)}"] if reasons else []
@@ -342,7 +341,7 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
 
 
 def _hint_compounds(source: Source) -> list[str]:
-    """Return what to do with descriptions of nodes or compounds, if there are any: they are no recording."""
+    """Return a hint on descriptions of nodes or compounds, which are not recordings."""
     written = (name for name in source.names[:MOST_PARTS] if name.endswith((".yaml", ".yml")))
     found = [name for name in written if b"input_ports" in source.head(name)][:1]
     return [
@@ -352,12 +351,12 @@ def _hint_compounds(source: Source) -> list[str]:
 
 
 def _list_lines(words: list[str]) -> str:
-    """Return words as the lines of an error below a sentence."""
+    """Return words as indented lines of an error message."""
     return "".join(f"\n         {word}" for word in words)
 
 
 def _openable_files(source: Source) -> list[str]:
-    """Return files of a folder that would open by themselves, each with its format."""
+    """Return files of a folder that can be opened on their own, each with its format."""
     names = [name for name in source.names if not is_paper(name)][:MOST_PARTS]
     files = [path for name in names if (path := source.local(name)) and path != source.path]
     known = [(path, *recognise(path)[0]) for path in files]
@@ -365,10 +364,7 @@ def _openable_files(source: Source) -> list[str]:
 
 
 def _nearness(source: Source, item: tuple[Match, str, str]) -> tuple[int, str]:
-    """Sort formats that found something of theirs (their reason says 'but') before the others.
-
-    Then come those that look for a suffix which is there, and those that read single files of this kind.
-    """
+    """Return a sort key for formats: partial matches (reason with 'but') first, then by suffix and kind."""
     match, name, _ = item
     if " but " in match.reason:
         return 0, name
@@ -381,21 +377,16 @@ def _nearness(source: Source, item: tuple[Match, str, str]) -> tuple[int, str]:
 
 
 def _count_suffixes(source: Source) -> str:
-    """Return which files there are, by their suffixes: `5 .ulg and 1 .txt files`."""
+    """Return the number of files by suffix: `5 .ulg and 1 .txt files`."""
     counted = suffix_counts(source).most_common(MOST_LISTED)
     named = [f"{count} {suffix or 'without a suffix'}" for suffix, count in counted]
     return f"{', '.join(named[:-1])} and {named[-1]} files" if len(named) > 1 else f"{named[0]} files"
 
 
 def write(recording: Recording, path: PathLike, format: str, **options: Any) -> tuple[str, ...]:
-    """Write a recording in a format; return what was left out, a sentence each, and `Note`s on the rest.
+    """Write a recording in a format; return sentences on what was left out, and `Note`s on the rest.
 
-    What was read from a folder `truth/` is written to one again, whatever the format.
-
-    Parameters
-    ----------
-    options
-        For the format: `chunk=10000`, ...
+    Streams of a folder `truth/` are written to such a folder again. `options` are those of the format.
     """
     from transect.formats.truth.streams import without, write_beside
 
@@ -416,12 +407,9 @@ def write(recording: Recording, path: PathLike, format: str, **options: Any) -> 
 
 
 def write_folder(recording: Recording, folder: Path, format: str, name: str = "") -> tuple[str, ...]:
-    """Write a recording to a new folder that has room for its truth, whatever the format.
+    """Write a recording to a new folder, with its ground truth.
 
-    Parameters
-    ----------
-    name : str
-        Of the file inside, for a format that writes single files; else the format fills the folder.
+    `name` is the file in the folder for formats of single files.
     """
     from transect.formats.truth.streams import without, write_beside
 
@@ -430,7 +418,7 @@ def write_folder(recording: Recording, folder: Path, format: str, name: str = ""
 
 
 def format_of_suffix(path: Path) -> str:
-    """Return the format that a file of this name is written in."""
+    """Return the format for writing a file of this name."""
     if (named := path.suffix.removeprefix(".")) in IN_FOLDERS:
         raise UsageError(
             f"{named} is written as a folder with a table for each stream, not as one file {path.name}",
@@ -447,7 +435,7 @@ def format_of_suffix(path: Path) -> str:
 
 
 def check_target(path: Path, format: str) -> WritingFormat:
-    """Return the format's module if it can write and nothing stands in the way at `path`."""
+    """Return the format's module if it can write and `path` does not exist."""
     module = load(format)
     if "write" not in dir(module):
         raise UnsupportedError(

@@ -14,7 +14,7 @@ from transect.recording import Loss, Recording, Source
 from .shared.map_features import PositionTrack, TrackBuilder, elements, recording_of, tracks_of
 from .shared.rows import new_file, only_file
 
-PLACEMARK, TRACK, LINE = "Placemark", "PositionTrack", "LineString"
+PLACEMARK, TRACK, LINE = "Placemark", "Track", "LineString"
 
 
 def read(source: Source) -> Recording:

@@ -298,7 +298,7 @@ def test_an_option_that_the_format_does_not_have_suggests_those_it_has(tmp_path:
 
 def test_files_that_are_there_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "log_000000001.msg").write_bytes(b"mine")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         write(small(), tmp_path / "log.msg", "cdff_msgpack", chunk=5)
     assert [p.name for p in tmp_path.iterdir()] == ["log_000000001.msg"]
     assert (tmp_path / "log_000000001.msg").read_bytes() == b"mine"

@@ -1,4 +1,4 @@
-"""What the columns of an unknown table are, by their names and by their numbers."""
+"""Types, units and time of the columns of an unknown table, from their names and values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .layout import Text, fields_of, layout_of, with_points
 from .model import ANGLES, units_of
 
 HEAD_ROWS, LATER_ROWS = 500, 200
-"""Rows of a table that are looked at, at its beginning and in each later piece."""
+"""Rows of a table that are inspected, at its start and in each later piece."""
 _PLACE, _SPEED = ("x", "y", "z"), ("vx", "vy", "vz")
 _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "Odometry": (("x", "y", "vx", "wz"),),
@@ -29,16 +29,16 @@ _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "Imu": (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")),
     "Twist": (_SPEED, ("vx", "vy"), ("vx",)),
 }
-"""Columns of which a type needs one set; the first type of a table gets the columns that are no other's."""
+"""Sets of columns, one of which a type requires; the first type of a table gets the other columns."""
 _SENSOR_NAMES = {"acc": "accelerometer", "gyro": "gyroscope", "mag": "magnetometer"}
 _MIN_PLAUSIBLE_NS = 946_684_800 * NS
-"""2000-01-01: a date before that is that of a clock which was never set."""
+"""2000-01-01: earlier dates come from a clock that was not set."""
 _DATE, _OF_DAY = re.compile(r"\d{4}-\d{2}-\d{2}"), re.compile(r"\d{1,2}:\d{2}:\d{2}(\.\d+)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?")
 MAX_BACKWARD_RATIO, MAX_REPEATED_RATIO = 0.1, 0.5
-"""Of a table's first rows: how many dates may lie before, or equal, the one before."""
+"""Largest ratio of dates that are earlier than, or equal to, the previous one."""
 _CLOCK_NAMES = {"millis": "ms", "micros": "us", "nanos": "ns"}
-"""What microcontrollers call their counters, and the unit."""
+"""Units of the counters of microcontrollers, by name."""
 _UNIX = (("s", 1e9), ("ms", 1e12), ("us", 1e15), ("ns", 1e18))
 
 
@@ -47,41 +47,40 @@ class TableSample:
     """Rows of a text."""
 
     text: Text
-    rows: list[list[str]]  # The first rows, those with all their fields
-    values: Floats  # (rows, columns), naN where a field is not a number
-    # (n, columns), the same of rows from all over the text: a robot that stands at first drives later
-    spread: Floats
+    rows: list[list[str]]  # The first complete rows
+    values: Floats  # (rows, columns), NaN if a field is not a number
+    spread: Floats  # (n, columns), values from the whole text, because a robot may stand still at first
 
     def source(self, number: int) -> int | str:
-        """Return how a column is best called: by its name where that is one and its own."""
+        """Return the name of a column if it is unique, else its number."""
         name = self.text.names[number]
         return name if self.text.names.count(name) == 1 and not name.isdigit() and name else number
 
     def is_text(self, number: int) -> bool:
-        """Return whether a column holds anything that is not a number."""
+        """Return whether a column has fields that are not numbers."""
         return any(row[number] and not is_number(row[number]) for row in self.rows)
 
     def matches(self, number: int, pattern: re.Pattern[str]) -> bool:
-        """Return whether all fields of a column are of a pattern."""
+        """Return whether all fields of a column match a pattern."""
         return all(pattern.fullmatch(row[number].strip('"')) for row in self.rows)
 
     @property
     def is_table(self) -> bool:
-        """Whether it is rows of several fields, with numbers among them."""
+        """Whether it has rows of several fields with numbers."""
         return len(self.text.names) > 1 and bool(np.isfinite(self.values).any())
 
 
 def sample_of(head: bytes, text: Text | None = None, later: Sequence[bytes] = ()) -> TableSample:
-    """Return rows of a text, those of the usual number of fields.
+    """Return the rows of a text with the expected number of fields.
 
     Parameters
     ----------
     head : bytes
-        Its beginning.
+        First bytes of the text.
     text : Text, optional
-        How it is laid out, where that is known.
+        Its layout, if known.
     later : sequence of bytes
-        Pieces of it from farther behind; each may begin and end in the middle of a line.
+        Later pieces, which may start and end in the middle of a line.
     """
     text = text or layout_of(head)
     rows = _rows_of(head, text, text.skip, HEAD_ROWS)
@@ -108,15 +107,15 @@ def _numbers_of(rows: Sequence[Sequence[str]], text: Text) -> Floats:
 def describe_columns(
     sample: TableSample, title: str = ""
 ) -> list[tuple[str, dict[str, dict[str, Any]], list[str]]]:
-    """Return the streams in a table: each one's type, columns as a description has them, and why their units.
+    """Return the streams in a table: type, columns for a description, and the reasons for their units.
 
-    One table may hold several sensors, such as a receiver and an inertial unit. Columns that belong to none
-    of them are in the first stream. x, y, z of a table whose title names an inertial sensor are its axes.
+    One table may have several sensors, such as a receiver and an IMU. Other columns are in the first stream.
+    x, y, z of a table whose title names an inertial sensor are its axes.
     """
     titles = [_name_and_unit(name) for name in sample.text.names]
     meanings = [meaning_of(name) if not sample.is_text(i) else "" for i, (name, _) in enumerate(titles)]
     if {"x", "y"} <= set(meanings) and not {"z", "lat"} & set(meanings):
-        meanings = ["z" if meaning == "alt" else meaning for meaning in meanings]  # of easting, northing
+        meanings = ["z" if meaning == "alt" else meaning for meaning in meanings]  # easting, northing, height
     sensor = sensor_of(title) if set(_PLACE) <= set(meanings) and "qw" not in meanings else ""
     if sensor:
         meanings = [f"{sensor}_{meaning}" if meaning in _PLACE else meaning for meaning in meanings]
@@ -162,7 +161,7 @@ def _columns_of(
 def _name_and_unit(title: str) -> tuple[str, str]:
     """Return `gyro_x [deg/s]`, `gyro_x_dps`, `ax_g` and `speed (km/h)` as name and unit.
 
-    One letter is a unit only where it fits what the rest of the name means: `altitude_m`, but not `row_m`.
+    One letter is a unit only if it matches the meaning of the rest of the name: `altitude_m`, not `row_m`.
     """
     name, unit = split_unit(title)
     base, _, last = name.rpartition("_")
@@ -174,7 +173,7 @@ def _name_and_unit(title: str) -> tuple[str, str]:
 
 
 def _types_of(meanings: set[str]) -> list[str]:
-    """Return the types that a table holds; velocities and turn rates beside a position are its own."""
+    """Return the types in a table; velocities and turn rates belong to a position, if there is one."""
     found = [kind for kind, sets in _VECTORS.items() if any(set(names) <= meanings for names in sets)]
     if "Odometry" in found:
         return ["Odometry"]
@@ -185,7 +184,7 @@ def _types_of(meanings: set[str]) -> list[str]:
 def _units_by_magnitude(
     sample: TableSample, kind: str, columns: dict[str, dict[str, Any]]
 ) -> list[tuple[list[str], str, str]]:
-    """Return columns, a unit and the reason, for canonical columns whose unit the header does not say."""
+    """Return columns, unit and reason for canonical columns without a unit in the header."""
     found: list[tuple[list[str], str, str]] = []
 
     def values_of(*names: str) -> Floats | None:
@@ -227,7 +226,7 @@ def _rate(values: Floats) -> tuple[str, str]:
 
 
 def _largest(values: Floats) -> float:
-    """Return how large numbers become, but for one in a thousand, which may be an error."""
+    """Return the 99.9th percentile of the absolute values, which ignores outliers."""
     return float(np.nanpercentile(np.abs(values), 99.9))
 
 
@@ -238,7 +237,7 @@ def _angle(values: Floats, what: str, turn: float) -> tuple[str, str]:
 
 
 def describe_time(sample: TableSample) -> tuple[dict[str, Any], set[int | str], str]:
-    """Return the time of a table as a description has it, the columns it takes, and why."""
+    """Return the time of a table for a description, the columns used for it, and the reason."""
     count = len(sample.text.names)
     moments = [i for i in range(count) if sample.matches(i, _ISO)]
     broken: dict[int, str] = {}
@@ -278,7 +277,7 @@ def _dated(sample: TableSample, number: int) -> tuple[dict[str, Any], set[int | 
 
 
 def _fault_of_dates(sample: TableSample, number: int) -> str:
-    """Return what is wrong with a column of dates, as far as the first rows tell; "" if nothing is."""
+    """Return the problem of a column of dates, judged by its first rows; "" without a problem."""
     try:
         times = np.array([ns_from_iso(row[number].strip('"')) for row in sample.rows], dtype=np.int64)
     except (TimeError, OverflowError):
@@ -290,11 +289,11 @@ def _fault_of_dates(sample: TableSample, number: int) -> str:
         return "its clock was not set"
     if (steps < 0).mean() > MAX_BACKWARD_RATIO:
         return "it goes back"
-    return "it hardly ever changes" if (steps == 0).mean() > MAX_REPEATED_RATIO else ""
+    return "it rarely changes" if (steps == 0).mean() > MAX_REPEATED_RATIO else ""
 
 
 def describe_log_time(sample: TableSample, time: dict[str, Any]) -> dict[str, Any]:
-    """Return when rows were logged, as a description has it, where their `time` is of the measurement."""
+    """Return the log time for a description if the `time` is that of the measurement."""
     names = sample.text.names
     if time.get("column") != ROS_STAMP or ROS_TIME not in names:
         return {}
@@ -303,7 +302,7 @@ def describe_log_time(sample: TableSample, time: dict[str, Any]) -> dict[str, An
 
 
 def _grows(values: Floats) -> bool:
-    """Return whether a column is numbers that hardly ever go back, and do go on."""
+    """Return whether a column is numeric and increases, with at most 10 % backward steps."""
     if not np.isfinite(values).all() or len(values) < 2:
         return False
     steps = np.diff(values)
@@ -311,7 +310,7 @@ def _grows(values: Floats) -> bool:
 
 
 def _may_be_time(values: Floats) -> bool:
-    """Return whether a growing column of any name is unix time, or grows evenly but is no counter."""
+    """Return whether an increasing column is Unix time, or has even steps other than 1."""
     if _unix_unit(values):
         return True
     if len(values) < 10:
@@ -349,7 +348,7 @@ def _find_unit(title: str) -> str:
 
 
 def _unit_by_step(values: Floats) -> str:
-    """Return the unit in which whole-numbered steps make a usual rate; anything with decimals is seconds."""
+    """Return the unit in which integer steps give a common rate; numbers with decimals are seconds."""
     if not np.array_equal(values, np.trunc(values)):
         return "s"
     step = float(np.median(np.diff(values)))

@@ -1,4 +1,4 @@
-"""A first recording.yaml by guessing: types by names, units by names or magnitudes, times by both."""
+"""Draft of a recording.yaml: types from names, units from names or magnitudes, times from both."""
 
 from __future__ import annotations
 
@@ -22,28 +22,21 @@ from .columns import describe_columns, describe_log_time, describe_time, sample_
 TABLES = (".csv", ".txt", ".log", ".dat", ".tsv")
 _ODOMETRY = re.compile(r"odo|wheel")
 MAX_SEPARATE_TABLES = 3
-"""More tables than this that are called alike but for a number are one stream."""
+"""More tables with numbered names are one stream."""
 INSPECTED_PIECE_BYTES, INSPECTED_PIECES, INSPECTED_FILES = 1 << 16, 16, 4
-"""Bytes of a piece of a table that is looked at, how many pieces there are, and of how many files."""
+"""Size of the inspected pieces of a table, their number, and the number of files."""
 MAX_UNPACKED_BYTES = 1 << 26
-"""Bytes of a table in a zip that is unpacked only to look at it."""
+"""Largest table in a zip that is unpacked for inspection."""
 _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m")
 
 
 def guess(source: Source) -> tuple[str, list[str]]:
-    """Write a recording.yaml for files that nothing describes.
-
-    Returns
-    -------
-    text : str
-        The recording.yaml; it opens as it is.
-    sentences : list of str
-        What was guessed, and why.
+    """Return a draft of a recording.yaml, and sentences with the guesses and their reasons.
 
     Raises
     ------
     TransectError
-        If nothing there could be a stream.
+        If no file can be a stream.
     """
     import yaml
 
@@ -96,7 +89,7 @@ def _payload_stream(group: FileGroup, kind: str, said: list[str]) -> dict[str, A
 
 
 def pattern_of(files: Sequence[str]) -> str:
-    """Return a pattern for files that are called alike but for a number: `left/img_[0-9]*.png`."""
+    """Return a pattern for files with numbered names: `left/img_[0-9]*.png`."""
     start = re.sub(r"\d[\d.]*$", "", _common_start(files))
     end = re.sub(r"^[\d.]*(?=\.[^.\d])", "", _common_start([name[::-1] for name in files])[::-1])
     return f"{glob.escape(start)}[0-9]*{glob.escape(end)}"
@@ -142,7 +135,7 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
 
 
 def _spread_pieces(source: Source, files: Sequence[str]) -> Iterator[bytes]:
-    """Iterate over pieces from all over the files of a table; none of large ones in a zip."""
+    """Yield pieces spread over the files of a table, except large ones in a zip."""
     chosen = (
         [files[len(files) * k // INSPECTED_FILES] for k in range(INSPECTED_FILES)]
         if len(files) > INSPECTED_FILES
@@ -159,7 +152,7 @@ def _spread_pieces(source: Source, files: Sequence[str]) -> Iterator[bytes]:
 
 
 def _kind_of(kind: str, title: str) -> str:
-    """Return Odometry for velocities in a file that is called so: the wheels told them, not the ground."""
+    """Return Odometry instead of Twist if the file name indicates wheel odometry."""
     return "Odometry" if kind == "Twist" and _ODOMETRY.search(title.lower()) else kind
 
 

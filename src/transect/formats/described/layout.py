@@ -1,4 +1,4 @@
-"""How a text of numbers is laid out: its delimiter, its header, and which column is which."""
+"""Detection of the layout of a text of numbers: delimiter, decimal separator, header and column names."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ _DECIMAL_COMMA_BYTES = re.compile(rb"(?<=\d),(?=\d)")
 
 @dataclass(frozen=True)
 class Text:
-    """How a text is laid out."""
+    """Layout of a text."""
 
     delimiter: str  # One character, or a blank for any number of blanks and tabs
     skip: int  # Lines before the first row
-    # The columns' names as they stand in the header; their numbers where there is none
-    names: tuple[str, ...]
-    decimal: str = "."  # The sign before the decimals: a point or a comma
+    names: tuple[str, ...]  # Column names of the header, or numbers without a header
+    decimal: str = "."  # Decimal separator: a point or a comma
 
     def number(self, reference: Reference, file: str) -> int:
-        """Return which column a name or number means; the unit in brackets need not be given."""
+        """Return the index of a column given by name (with or without unit) or number."""
         if isinstance(reference, int):
             if 0 <= reference < len(self.names):
                 return reference
@@ -45,15 +44,15 @@ class Text:
 
 
 def with_points(text: bytes) -> bytes:
-    """Return a text with a point for each comma between digits; no byte moves."""
+    """Return a text of the same length with a point for each comma between digits."""
     return _DECIMAL_COMMA_BYTES.sub(b".", text)
 
 
 def layout_of(head: bytes, delimiter: str = "", header: int | None = None, decimal: str = "") -> Text:
-    """Find out how a text is laid out from its first bytes, as far as it is not told.
+    """Detect the layout of a text from its first bytes, except for given properties.
 
-    Rows begin with the first line that is half numbers; the line before has the names if it has as many
-    fields as the rows.
+    The first row is the first line of which half the fields are numbers; the line before has the names if it
+    has as many fields.
     """
     lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()[:_SAMPLE_LINES]
     delimiter = delimiter or _delimiter(lines)
@@ -72,7 +71,7 @@ def layout_of(head: bytes, delimiter: str = "", header: int | None = None, decim
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
-    """Return the fields of a line; a delimiter between quotation marks is none."""
+    """Return the fields of a line; delimiters between quotation marks are text."""
     if delimiter == " ":
         return line.split()
     if '"' in line:
@@ -81,26 +80,27 @@ def fields_of(line: str, delimiter: str) -> list[str]:
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """Return the sign that splits the lines into the same number of fields, or a blank.
+    """Return the delimiter that splits the lines into the same number of fields, or a blank.
 
-    A comma may also stand before decimals: of several signs, the one that leaves the most numbers is it.
+    Of several candidates, the one with the most numeric fields is chosen, because a comma may be a decimal
+    separator.
     """
     sample = _later_lines(lines)
     counts = {sign: {line.count(sign) for line in sample} for sign in (",", ";", "\t", "|")}
     steady = [sign for sign, found in counts.items() if len(found) == 1 and 0 not in found]
     often = [sign for sign, found in counts.items() if found and 0 not in found]
     found = steady or often or [" "]
-    return found[0] if len(found) == 1 else max(found, key=lambda sign: _share_of_values(sample, sign))
+    return found[0] if len(found) == 1 else max(found, key=lambda sign: _value_ratio(sample, sign))
 
 
 def _later_lines(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines that are rows rather than a header."""
+    """Return the second half of the lines, which has no header."""
     sample = [line for line in lines if line.strip()]
     sample = sample[len(sample) // 2 :]
     return sample[:-1] or sample  # the last one may be cut
 
 
-def _share_of_values(lines: Sequence[str], sign: str) -> float:
+def _value_ratio(lines: Sequence[str], sign: str) -> float:
     if sign != ",":
         lines = [_DECIMAL_COMMA.sub(".", line) for line in lines]
     fields = [field for line in lines for field in fields_of(line, sign)]
@@ -108,7 +108,7 @@ def _share_of_values(lines: Sequence[str], sign: str) -> float:
 
 
 def _decimal(lines: Sequence[str], delimiter: str) -> str:
-    """Return the sign before decimals: a comma only where it makes numbers of what would be none."""
+    """Return the decimal separator: a comma only if it makes all fields with commas numbers."""
     if delimiter == ",":
         return "."
     fields = [field for line in _later_lines(lines) for field in fields_of(line, delimiter)]
@@ -125,5 +125,5 @@ def _first_row(rows: Sequence[Sequence[str]]) -> int:
 
 
 def is_value(text: str) -> bool:
-    """Return whether a field is a number, a date or nothing at all."""
+    """Return whether a field is a number, a date or empty."""
     return is_number(text) or not text or _DATE.match(text) is not None

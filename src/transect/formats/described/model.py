@@ -1,4 +1,4 @@
-"""What a recording.yaml may say: plain dataclasses, checked with errors that name line and key."""
+"""Schema of recording.yaml: dataclasses whose validation errors name line and key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NumberType = Literal[
     "float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool"
 ]
 MAX_STREAMS = 2000
-"""Streams that one file describes; each of them is a file to open, and no robot has more."""
+"""Streams in one description; each is a file to open, and no robot has more."""
 MAX_ROW_NUMBERS = 1_000_000
 """Numbers in one field of a row."""
 ANGLES = ("roll", "pitch", "yaw")
@@ -38,40 +38,24 @@ TYPES = (
 
 @dataclass(frozen=True)
 class ColumnDescription:
-    """Where a column of the stream comes from.
-
-    Attributes
-    ----------
-    source : column or list of columns
-        Its name or number in the file; several make a list column. Give either `source` or `value`.
-    value : number
-        The same number in every row, for what the file does not have, such as the `start_angle` of a laser.
-    unit : str
-        Unit in the file; it is converted to SI. Default: the SI unit of the type's column.
-    text : bool
-        Whether it is text.
-    numbers : bool or int
-        Whether a field holds several numbers, separated by blanks; how many, where that is always the same.
-    type : str
-        Type of the numbers.
-    convert : bool
-        Whether the unit is converted to SI; if not, any unit will do and the numbers stay as they are.
-    missing : list of numbers
-        Numbers in the file that say that nothing was measured, such as 8191 of a laser: they become NaN.
-    """
+    """Source and unit of a column of the stream."""
 
     short: ClassVar[str] = "source"
+    # Its name or number in the file; several make a list column. Give either `source` or `value`
     source: Reference | list[Reference] | None = None
-    unit: str = ""
-    text: bool = False
+    unit: str = ""  # Unit in the file, converted to SI; default the SI unit of the type's column
+    text: bool = False  # Whether it is text
+    # Whether a field has several numbers, separated by blanks, or their number if it is constant
     numbers: bool | int = False
-    type: NumberType = "float64"
-    convert: bool = True
+    type: NumberType = "float64"  # Type of the numbers
+    convert: bool = True  # Whether the unit is converted to SI; if not, any unit is allowed
+    # Numbers in the file that mean not measured, such as 8191 of a laser: they become NaN
     missing: list[float] = field(default_factory=list[float])
+    # Constant value for all rows, if the file does not have it, such as the `start_angle` of a laser
     value: float | None = None
 
     def check(self, part: YamlPart) -> None:
-        """Note a column that has no source, or two, or too many numbers; only decimals can be missing."""
+        """Report a column without or with two sources, with too many numbers, or with missing integers."""
         if (self.source is None) == (self.value is None):
             part.wrong("a column has either a `source` or a `value`")
         if self.missing and (self.text or not self.type.startswith("float")):
@@ -81,101 +65,56 @@ class ColumnDescription:
 
     @property
     def conversion(self) -> Unit:
-        """What makes SI of the numbers."""
+        """Conversion of the numbers to SI."""
         return unit_of(self.unit) if self.convert else Unit(self.unit)
 
 
 @dataclass(frozen=True)
 class Time:
-    """Where the time of a sample comes from.
-
-    Attributes
-    ----------
-    column : column
-        Its name or number in the file.
-    columns : list of columns
-        Date and time of day in columns of their own; they are joined by a blank.
-    unit : {"s", "ms", "us", "ns", "iso"}
-        `iso` is a date and time as text.
-    format : str
-        How a date and time is written where it is not ISO, as in strptime: ``%d.%m.%Y %H:%M:%S``; decimals of
-        the second follow it as they are.
-    clock : {"utc", "device", "sclk", "index"}
-        `utc`: since 1970; `device`: the sensor's own; `sclk`: a spacecraft's; `index`: rows are counted.
-    """
+    """Source of the time of a sample."""
 
     short: ClassVar[str] = "column"
-    column: Reference | None = None
-    columns: list[Reference] | None = None
-    unit: TimeUnit | None = None
+    column: Reference | None = None  # Its name or number in the file
+    columns: list[Reference] | None = None  # Date and time of day in separate columns, joined by a blank
+    unit: TimeUnit | None = None  # `iso` is a date and time as text
+    # Format of a date and time that is not ISO, as in strptime: `%d.%m.%Y %H:%M:%S`; decimals may follow
     format: str = ""
+    # `utc`: since 1970; `device`: the sensor's own; `sclk`: a spacecraft's; `index`: rows are counted
     clock: ClockName = "utc"
 
     def check(self, part: YamlPart) -> None:
-        """Note a time that is not given, or given twice."""
+        """Report a time without or with two sources."""
         if (self.column is None) == (not self.columns):
             part.wrong("a time has either a `column` or `columns`")
 
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """One sensor's files.
+    """Files of one sensor."""
 
-    Attributes
-    ----------
-    name : str
-        What to call the stream; no two have the same name.
-    type : str
-        A transect type: Imu, NavFix, Pose, Image, PointCloud, ...
-    file : str
-        One file. Give either `file` or `files`.
-    files : str or list of str
-        Several files, read one behind the other, or a pattern such as `left/*.png`, in which `*` stays
-        inside a folder.
-    delimiter : str
-        `,` `;` tab or a blank (any number of them); found out by default.
-    decimal : {".", ","}
-        The sign before the decimals of numbers; found out by default.
-    header : int
-        Lines before the first row; the last of them has the names. Found out by default.
-    columns : mapping of str to Column
-        By the names of the type (`acc_x`, `lat`, ...) or any other; default all columns of the file. A pose
-        may have `roll`, `pitch`, `yaw` (or `yaw` alone) for its quaternion: Rz(yaw) Ry(pitch) Rx(roll).
-    time : Time
-        When a sample was taken. Without it, images and clouds are timed by their names, and rows are
-        counted on the `index` clock.
-    log_time : Time
-        When the sample was logged.
-    frame : str
-        Frame of the values: of an Imu its own, of a Pose the world.
-    child : str
-        Frame that moves in `frame`, of poses and velocities.
-    role : {"measurement", "derived", "truth", "estimate"}
-        What runs may use it for: truth judges, and is not an input.
-    tag : str
-        Which of a pair it is: `left` or `right`.
-    camera : str
-        Name of the camera that took the images, in `cameras`, `calibration` or the robot.
-    """
-
-    name: str
-    type: str = "Record"
-    file: str = ""
+    name: str  # Unique name of the stream
+    type: str = "Record"  # A transect type, such as Imu, NavFix, Image
+    file: str = ""  # One file. Give either `file` or `files`
+    # Several files, concatenated, or a pattern such as `left/*.png`, in which `*` does not match `/`
     files: str | list[str] = ""
-    delimiter: str = ""
-    decimal: Literal["", ".", ","] = ""
-    header: int | None = None
+    delimiter: str = ""  # `,` `;` tab or a blank (any number of them); detected by default
+    decimal: Literal["", ".", ","] = ""  # Decimal separator; detected by default
+    header: int | None = None  # Lines before the first row, the last with the names; detected by default
+    # By the names of the type (`acc_x`, `lat`, ...) or any other; default all columns of the file. A pose may
+    # have `roll`, `pitch`, `yaw` (or `yaw` alone) for its quaternion: Rz(yaw) Ry(pitch) Rx(roll)
     columns: dict[str, ColumnDescription] = field(default_factory=dict[str, ColumnDescription])
+    # Time of measurement. Without it, images and clouds have the time in their file names, and rows are
+    # counted on the `index` clock
     time: Time | None = None
-    log_time: Time | None = None
-    frame: str = ""
-    child: str = ""
-    role: RoleName = "measurement"
-    tag: str = ""
-    camera: str = ""
+    log_time: Time | None = None  # Time of logging
+    frame: str = ""  # Frame of the values: of an Imu its own, of a Pose the world
+    child: str = ""  # For poses and velocities: the frame that moves in `frame`
+    role: RoleName = "measurement"  # Runs compare with truth, and do not use it as input
+    tag: str = ""  # For one of a pair: `left` or `right`
+    camera: str = ""  # Name of the camera of the images, in `cameras`, `calibration` or the robot
 
     def check(self, part: YamlPart) -> None:
-        """Note what types alone cannot say: a type that is not known, units that do not fit."""
+        """Report unknown types, and units that do not match the type."""
         kind = type_named(self.type)
         if kind is None or kind.__name__ not in TYPES:
             hint = did_you_mean(self.type, TYPES)
@@ -204,39 +143,21 @@ def _check_unit(name: str, column: ColumnDescription, wanted: str | None, part: 
 
 @dataclass(frozen=True)
 class RecordingDescription:
-    """A recording in files of one's own.
+    """Description of a recording in other files."""
 
-    Attributes
-    ----------
-    streams : list of StreamSpec
-        What the files are, sensor by sensor.
-    name : str
-        What to call the recording; default the name of the folder.
-    robot : str
-        One that comes with transect, or the name of a YAML file beside this one.
-    conditions : mapping
-        Whatever is known of the day.
-    frames : list
-        Static frames: `frame`, `child`, `xyz` in metres and `quaternion`, `euler` or `matrix`.
-    cameras : mapping
-        `size`, `focal`, `centre`, `distortion` by name.
-    calibration : str or list of str
-        Calibration files beside this one.
-    notes : list of str
-        Sentences that `transect info` shows below its table.
-    """
-
-    streams: list[StreamSpec]
-    name: str = ""
-    robot: str = ""
-    conditions: dict[str, Any] = field(default_factory=dict[str, Any])
+    streams: list[StreamSpec]  # The files of each sensor
+    name: str = ""  # Name of the recording; default the name of the folder
+    robot: str = ""  # A robot of transect, or the name of a YAML file in the same folder
+    conditions: dict[str, Any] = field(default_factory=dict[str, Any])  # Such as weather and terrain
+    # Static frames: `frame`, `child`, `xyz` in metres and `quaternion`, `euler` or `matrix`
     frames: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    # `size`, `focal`, `centre`, `distortion` by name
     cameras: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    calibration: str | list[str] = ""
-    notes: list[str] = field(default_factory=list[str])
+    calibration: str | list[str] = ""  # Calibration files in the same folder
+    notes: list[str] = field(default_factory=list[str])  # Sentences that `transect info` shows
 
     def check(self, part: YamlPart) -> None:
-        """Note streams of the same name."""
+        """Report streams of the same name."""
         seen: set[str] = set()
         for i, stream in enumerate(self.streams):
             if stream.name in seen:
@@ -251,7 +172,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def parse(text: str, where: str = FILE) -> RecordingDescription:
-    """Return what a recording.yaml says; raise ParseError with all that is wrong, each with its line."""
+    """Return the description in a recording.yaml; raise ParseError with all problems and their lines."""
     data, lines = yaml_parts.parse(text, where)
     if not isinstance(data, Mapping):
         raise ParseError(f"{where} is not a mapping", where=where, hint="it begins with `streams:`")
@@ -270,13 +191,13 @@ def parse(text: str, where: str = FILE) -> RecordingDescription:
 
 
 def units_of(name: str) -> dict[str, str]:
-    """Return the units of the columns that a type knows; poses know roll, pitch and yaw, too."""
+    """Return the units of the canonical columns of a type; poses also have roll, pitch and yaw."""
     units: dict[str, str] = getattr(type_named(name), "units", dict)()
     return units | dict.fromkeys(ANGLES, "rad") if is_pose(units) else units
 
 
 def is_pose(units: Mapping[str, str]) -> bool:
-    """Return whether a type with these columns is a place and an attitude."""
+    """Return whether a type with these columns has a position and an attitude."""
     return {"x", "qw"} <= set(units)
 
 

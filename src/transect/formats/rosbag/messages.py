@@ -19,7 +19,7 @@ from transect.types.returns import MEASUREMENT_ERROR, TOO_FAR, TOO_NEAR
 
 from ..shared.bags.bag_file import Channel
 from ..shared.bags.ros_decoder import PADDING, dtype_of
-from ..shared.bags.ros_messages import FIX_OF_STATUS, NS, UNMEASURED, mapping_of
+from ..shared.bags.ros_messages import FIX_OF_STATUS, FIX_SIGMAS, NS, UNMEASURED, mapping_of
 from ..shared.bags.ros_types import ARRAY_NODE, BASE_NODE, NAME_NODE, candidates, standard_store, store_of
 from ..shared.bags.topics import LABELS
 from ..shared.bags.transforms import TF_TYPES
@@ -38,7 +38,7 @@ TYPES: dict[type, str] = {
     Twist: "geometry_msgs/msg/TwistStamped",
     Wrench: "geometry_msgs/msg/WrenchStamped",
 }
-"""The message for a stream that does not come from ROS."""
+"""Message types for streams that were not read from ROS."""
 _WITH_COVARIANCE = {
     "geometry_msgs/msg/PoseStamped": "geometry_msgs/msg/PoseWithCovarianceStamped",
     "geometry_msgs/msg/TwistStamped": "geometry_msgs/msg/TwistWithCovarianceStamped",
@@ -48,10 +48,10 @@ _FILLS: dict[str, dict[str, float]] = {
     "sensor_msgs/msg/LaserScan": dict.fromkeys(("angle_min", "angle_max", "angle_increment"), np.nan)
     | {"range_max": np.inf},
 }
-"""Fields in which 0 would be taken for a measurement, and what they hold instead if there is none."""
+"""Values of unmeasured fields in which 0 would be taken for a measurement."""
 _QUATERNION_W = ("orientation.w", "rotation.w")
 _UNKNOWN_IS_0 = ("covariance", "covariance_type", "time_increment", "scan_time", "range_min")
-"""Fields in which 0 means unknown to ROS."""
+"""Fields in which 0 means unknown in ROS."""
 Make = Callable[[int], Any]
 
 
@@ -59,14 +59,13 @@ Make = Callable[[int], Any]
 class Outgoing:
     """The messages of one topic."""
 
-    name: str  # The stream's name, from which the topic's is made
+    name: str  # Name of the stream
     type: str
-    store: Any  # Knows the type
-    log_ns: Ints  # (n,) int64, when each is logged
+    store: Any  # Type store with the type
+    log_ns: Ints  # (n,) int64 log times
     message: Callable[[int], bytes]  # Returns message number i, serialised
-    # Columns of which nothing was measured; messages hold a number there because ROS expects one
-    unmeasured: tuple[str, ...] = ()
-    # What ROS has no word for: the stream's clock, role, tag and child frame
+    unmeasured: tuple[str, ...] = ()  # Unmeasured columns, for which messages have placeholder values
+    # Attributes that ROS does not have: the stream's clock, role, tag and child frame
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -77,19 +76,19 @@ def make_serialiser(store: Any, encoding: str, kind: str, make: Make) -> Callabl
 
 
 def log_times(stream: Stream) -> Ints:
-    """When each sample was logged, or else measured."""
+    """Return the log times of samples, or the sample times if these are unknown."""
     return stream.t_ns if stream.log_ns is None else stream.log_ns
 
 
 def labels_of(stream: Stream) -> dict[str, str]:
-    """Return what ROS has no word for, of a stream that does not come from ROS."""
+    """Return the attributes that ROS does not have, of a stream that was not read from ROS."""
     if "channel" in stream.meta:
         return {}
     return {name: getattr(stream, name) for name in LABELS}
 
 
 def types_for(stream: Stream, encoding: str) -> list[tuple[str, Any]]:
-    """Return the message types a stream may be written as, the one it came as first, each with its store."""
+    """Return the message types for a stream, its original type first, each with its type store."""
     found: list[tuple[str, Any]] = []
     channel, standard = stream.meta.get("channel"), standard_store(encoding)
     if isinstance(channel, Channel):
@@ -115,14 +114,14 @@ def _cached_store(kind: str, definition: str, language: str, encoding: str) -> A
 
 
 def _own_store(channel: Channel) -> Any:
-    """Store of the types as the channel's own definition has them."""
+    """Return the type store of a channel's own definition."""
     if not channel.definition:
         return None
     return _cached_store(channel.type, channel.definition, channel.definition_kind, channel.encoding)
 
 
 def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, list[str]]:
-    """Return a stream of columns as messages, and what of it they cannot carry."""
+    """Return a stream of columns as messages, and sentences on what they cannot represent."""
     builders = [_TableMessages(store, stream, kind) for kind, store in types_for(stream, encoding)]
     if not builders:
         channel = stream.meta.get("channel")
@@ -140,8 +139,8 @@ def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, li
         unit = " (qw 1)" if "qw" in builder.filled else ""
         said.append(Note(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}"))
     message = make_serialiser(builder.store, encoding, kind, builder.make)
-    told = (tuple(builder.unmeasured), labels_of(stream))
-    return Outgoing(stream.name, kind, builder.store, log_times(stream), message, *told), said
+    attributes = (tuple(builder.unmeasured), labels_of(stream))
+    return Outgoing(stream.name, kind, builder.store, log_times(stream), message, *attributes), said
 
 
 def _values(table: pa.Table, name: str) -> Any:
@@ -158,7 +157,7 @@ def _has_nan(column: Any) -> bool:
 
 
 def _is_rounded(row: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether a list of numbers does not fit into a type as it is."""
+    """Return whether converting a list of numbers to a type changes them."""
     numbers = np.asarray(row)
     return numbers.dtype != dtype and not np.array_equal(
         numbers.astype(dtype), numbers, equal_nan=numbers.dtype.kind == "f"
@@ -166,26 +165,14 @@ def _is_rounded(row: Any, dtype: np.dtype[Any]) -> bool:
 
 
 class _TableMessages:
-    """Makes messages from the columns of a stream; fields without a column hold what ROS expects there.
-
-    Attributes
-    ----------
-    emptied : list of str
-        Lists of structs that are left empty.
-    filled : list of str
-        Columns of which nothing was measured and whose number could be taken for a measurement.
-    unmeasured : list of str
-        All columns of fractions of which nothing was measured.
-    rounded : list of str
-        Columns whose numbers have more digits than the message.
-    """
+    """Makes messages from the columns of a stream; fields without a column have the placeholders of ROS."""
 
     def __init__(self, store: Any, stream: Stream, kind: str) -> None:
         self.store, self.kind = store, kind
-        self.emptied: list[str] = []
-        self.filled: list[str] = []
-        self.unmeasured: list[str] = []
-        self.rounded: list[str] = []
+        self.emptied: list[str] = []  # Lists of structs that are left empty
+        self.filled: list[str] = []  # Unmeasured columns whose placeholder could be taken for a measurement
+        self.unmeasured: list[str] = []  # All unmeasured columns of floats
+        self.rounded: list[str] = []  # Columns whose numbers have more digits than the message
         self._stream = stream
         self._columns = {name: _values(stream.table, name) for name in stream.columns}
         if len(stream) and self._columns:
@@ -198,7 +185,7 @@ class _TableMessages:
         self.make = self.tf() if kind in TF_TYPES else self.struct(kind, "")
 
     def _drop_unmeasured(self) -> None:
-        """Drop columns without a number, and enter 0 for unknown covariances, unless they came from ROS."""
+        """Drop columns without numbers, and set unknown covariances to 0, unless read from ROS."""
         ours = None if "channel" not in self._stream.meta else self._stream.meta.get(UNMEASURED, ())
         for name, column in list(self._columns.items()):
             if (ours is not None and name not in ours) or not _has_nan(column):
@@ -211,24 +198,25 @@ class _TableMessages:
 
     @property
     def unused(self) -> list[str]:
-        """Columns that go into no message."""
+        """Columns that are not written."""
         derived: set[str] = set()
         if self._stream.type is NavFix:
-            derived = {"std_east", "std_north", "std_down"}
-            derived |= {"fix"} if self._fix_is_told() else set()
-        if self._stream.type is LaserScan and self._errors_are_told():
+            derived = set(FIX_SIGMAS)
+            derived |= {"fix"} if self._is_fix_in_status() else set()
+        if self._stream.type is LaserScan and self._are_errors_in_ranges():
             derived = {"range_error"}
         return [name for name in self._stream.columns if name not in self._used | derived]
 
-    def _fix_is_told(self) -> bool:
-        """Return whether the message's status says all there is to say: it does not know RTK."""
+    def _is_fix_in_status(self) -> bool:
+        """Return whether the status of the message can represent the fix types; it has no RTK."""
         return "fix" not in self._stream.columns or set(self._stream["fix"]) <= set(FIX_OF_STATUS.values())
 
-    def _errors_are_told(self) -> bool:
-        """Return whether infinite ranges say all that the scans' errors do (REP 117)."""
-        told = (0, TOO_FAR, TOO_NEAR, MEASUREMENT_ERROR)
-        known = "range_error" in self._stream.columns
-        return not known or bool(np.isin(arrow.lists_of(self._stream.table, "range_error")[0], told).all())
+    def _are_errors_in_ranges(self) -> bool:
+        """Return whether infinite ranges (REP 117) can represent the range errors of the scans."""
+        if "range_error" not in self._stream.columns:
+            return True
+        errors = arrow.lists_of(self._stream.table, "range_error")[0]
+        return bool(np.isin(errors, (0, TOO_FAR, TOO_NEAR, MEASUREMENT_ERROR)).all())
 
     def _column(self, path: str) -> Any:
         name = self._names.get(path, path)
@@ -307,7 +295,7 @@ class _TableMessages:
         return lambda i: np.ascontiguousarray(values[i], dtype=dtype)
 
     def _not_measured(self, path: str, dtype: np.dtype[Any]) -> float | int:
-        """Return the value of a field without a column, as ROS has it where nothing is known."""
+        """Return the placeholder of a field without a column."""
         name, fill = self._names.get(path, path), _FILLS.get(self.kind, {}).get(path, 0.0)
         if dtype.kind == "f":
             self.unmeasured.append(name)
@@ -322,7 +310,7 @@ class _TableMessages:
             if np.isnan(column).any():
                 self.filled.append(self._names.get(path, path))
             column = np.nan_to_num(column)
-        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is told below
+        with np.errstate(over="ignore", invalid="ignore"):  # overflows are reported below
             written = column.astype(dtype)
         if not np.array_equal(written, column, equal_nan=dtype.kind == "f"):
             self.rounded.append(self._names.get(path, path))

@@ -1,4 +1,4 @@
-"""What of a recording goes into a bag, topic by topic, payloads and frames too, and what cannot."""
+"""Writing of recordings as bags: topics, payloads, frames and cameras, and reports of what is left out."""
 
 from __future__ import annotations
 
@@ -53,22 +53,14 @@ from .messages import (
 
 LATEST_STAMP_S = {"ros1": 2**32, "cdr": 2**31}
 LATEST_LOG_S = {"ros1": 2**32, "cdr": 2**63 // 10**9}
-"""How far stamps and log times reach, in seconds."""
+"""Upper limits of stamps and log times, in seconds."""
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording as a bag.
+    """Write a recording as a bag, and return sentences on what it cannot represent.
 
-    Parameters
-    ----------
-    path : Path
-        `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, `*.db3` one in SQLite, any other a folder
-        with one in SQLite and its metadata.yaml.
-
-    Returns
-    -------
-    tuple of str
-        What the bag could not carry.
+    `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, `*.db3` one in SQLite, any other path a folder
+    with one in SQLite and its metadata.yaml.
     """
     topics, said = outgoing_of(recording, encoding_of(path))
     with sink_for(path) as open_topic:
@@ -88,7 +80,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 
 def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing], list[str]]:
-    """Return what goes into each topic, and sentences on what that leaves out."""
+    """Return the messages of each topic, and sentences on what is left out."""
     recording, said = publish(recording)
     topics: list[tuple[str, Outgoing]] = []
     for stream in recording.streams:
@@ -109,23 +101,22 @@ def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing
         for s in recording
         if s.clock in ("sclk", "index")
     ]
-    wanted, outgoing = [name for name, _ in topics], [topic for _, topic in topics]
-    named = dict(zip(topic_names(wanted), outgoing, strict=True))
+    named = dict(zip(topic_names([name for name, _ in topics]), (topic for _, topic in topics), strict=True))
     return {topic.name: topic for topic in origin_outgoing(named, encoding)} | named, said
 
 
 def origin_outgoing(topics: Mapping[str, Outgoing], encoding: str) -> list[Outgoing]:
-    """Return the message about topics that were called otherwise, or whose columns were not measured."""
-    told = {
+    """Return the message with the original names and unmeasured columns of topics."""
+    records = {
         topic: {"name": outgoing.name, "not measured": list(outgoing.unmeasured), **outgoing.labels}
         for topic, outgoing in topics.items()
         if topic != outgoing.name or outgoing.unmeasured
     }
     times = [int(outgoing.log_ns.min()) for outgoing in topics.values() if len(outgoing.log_ns)]
-    if not told or not times:
+    if not records or not times:
         return []
     store = standard_store(encoding)
-    text = json.dumps({STREAMS_KEY: told})
+    text = json.dumps({STREAMS_KEY: records})
     message = make_serialiser(store, encoding, TYPE, lambda _: store.types[TYPE](text))
     return [Outgoing(TOPIC, TYPE, store, np.array([min(times)]), message)]
 
@@ -142,7 +133,7 @@ def _refuse_times(stream: Stream, times: Ints, seconds: int) -> None:
 def _cameras(
     recording: Recording, topics: Sequence[Outgoing], encoding: str
 ) -> Iterator[tuple[str, Outgoing]]:
-    """Write the calibration of each camera with every image beside it, unless it is there as a stream."""
+    """Yield the calibration of each camera with every image, unless it is a stream of the recording."""
     there = {folder_of(topic.name) for topic in topics if topic.type == CAMERA_INFO}
     written, cameras = {topic.name for topic in topics}, rectify_cameras(recording)
     for stream in recording.streams:
@@ -150,8 +141,8 @@ def _cameras(
             there.add(stream.camera)
             topic = camera_outgoing(cameras[stream.camera], stream, encoding)
             filled = recording.cameras[stream.camera].P is None
-            told = replace(topic, unmeasured=(RECTIFICATION,)) if filled else topic
-            yield info_topic(topic_of(stream, recording)), told
+            topic = replace(topic, unmeasured=(RECTIFICATION,)) if filled else topic
+            yield info_topic(topic_of(stream, recording)), topic
 
 
 Write = Callable[[int, int, bytes], None]
@@ -161,12 +152,12 @@ Sink = Callable[[str, str, Any], Write]
 
 
 def encoding_of(path: Path) -> str:
-    """How messages are encoded in a file of that name."""
+    """Return the encoding of messages in a file of that name."""
     return "ros1" if path.suffix == ".bag" else "cdr"
 
 
 def sink_for(path: Path) -> Any:
-    """Return the context in which a bag of that name is written; it appears when the context ends."""
+    """Return the context in which a bag of that name is written, atomically."""
     if path.suffix == ".bag":
         return _ros1(path)
     if path.suffix == ".db3":
@@ -207,7 +198,7 @@ def _database(path: Path) -> Generator[Sink, None, None]:
 
 @contextmanager
 def _typed_errors(path: Path) -> Generator[None, None, None]:
-    """Let errors of SQLite, which hide what the system refused, tell the path and what to try."""
+    """Convert errors of SQLite, which hide the system's error, to errors with path and hint."""
     try:
         yield
     except sqlite3.Error as error:
@@ -222,7 +213,7 @@ def _open_topic(bag: Any, topic: str, kind: str, store: Any) -> Write:
 
 @contextmanager
 def _mcap(path: Path) -> Generator[Sink, None, None]:
-    """Write with the mcap library: rosbags' own writer leaves out the checksums."""
+    """Write with the mcap library, because the writer of rosbags has no checksums."""
     from mcap.writer import Writer
 
     with atomic_write(path) as stream:
@@ -345,7 +336,7 @@ def payload_outgoing(
     stream: Stream, recording: Recording, encoding: str
 ) -> tuple[Outgoing | None, list[str]]:
     """Return a stream of images, clouds or paths as messages; those of a bag are copied byte for byte."""
-    made = PAYLOAD not in stream.table.column_names  # when they are asked for: they have no files
+    made = PAYLOAD not in stream.table.column_names  # computed on access, without files
     names = [""] * len(stream) if made else stream.table.column(PAYLOAD).to_pylist()
     channel, raw = stream.meta.get("channel"), stream.meta.get("raw")
     if isinstance(channel, Channel) and channel.encoding == encoding and raw is not None and not stream.seams:
@@ -383,7 +374,7 @@ def _payload_maker(
         form = _compressed_format(stream, _COMPRESSED.get(next(iter(suffixes), ".png"), "png"))
         return _COMPRESSED_TYPE, lambda i: maker.compressed(header(i), form, files[i].read(names[i]))
     write = {
-        Image: partial(maker.image, bgr=is_published),  # as drivers of cameras do
+        Image: partial(maker.image, bgr=is_published),  # in the pixel order of camera drivers
         DepthMap: maker.image,
         PointCloud: maker.cloud,
         Trajectory: maker.path,
@@ -392,7 +383,7 @@ def _payload_maker(
 
 
 def _compressed_format(stream: Stream, form: str) -> str:
-    """Return a CompressedImage's format; a mosaic's pattern is not in the image file, and said here."""
+    """Return a CompressedImage's format, with the Bayer pattern, which image files do not have."""
     _, image = next(good_payloads(stream, lambda sample: sample.value, []), (None, None))
     if image is None or not image.mode.startswith("bayer"):
         return form

@@ -1,1 +1,1 @@
-"""Modules that several formats share; no format itself."""
+"""Modules shared by several formats."""

@@ -1,4 +1,4 @@
-"""What the names of columns mean, by the standard library alone: recognising a table asks, too."""
+"""Meaning of column names. Uses only the standard library, because recognition needs it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _TIME = re.compile(
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """Return `acc_x [m/s2]` as its name and its unit; "" where it names none that is known.
+    """Split `acc_x [m/s2]` into name and unit, "" without a known unit.
 
-    Other words may stand beside the unit, behind a comma: `acc_x [m/s2, body]`.
+    The brackets may have other words, separated by a comma: `acc_x [m/s2, body]`.
     """
     match = _NAME_UNIT.fullmatch(name)
     words = [word.strip() for word in re.split("[,;]", match[2])] if match else []
@@ -44,25 +44,25 @@ def split_unit(name: str) -> tuple[str, str]:
 
 
 def split_titles(header: str, delimiters: str = ",;\t|") -> list[str]:
-    """Return the titles in a header; a delimiter between brackets is none."""
+    """Return the titles in a header, not split at delimiters inside brackets."""
     outside = r"(?![^\[(]*[\])])"
     return [title.strip() for title in re.split(f"[{re.escape(delimiters)}]{outside}", header)]
 
 
 ROS_TIME, ROS_STAMP = "time", "field.header.stamp"
-"""What `rostopic echo -p` calls the times of receipt and of measurement; before the first is a `%`."""
+"""Names of the times of receipt and of measurement in `rostopic echo -p`; the first has the prefix `%`."""
 _ROS_FIELD = re.compile(r"field\.(?:\w+\.)*?((?:\w+\.)?\w+)")
 _ROS_MOTION = re.compile(r"(linear|angular)\.([xyz])")
 
 
 def meaning_of(name: str) -> str:
-    """Return the column that a name means, such as `acc_x` of "Accel X"; "" if it means none.
+    """Return the canonical column for a name, such as `acc_x` for "Accel X"; "" without one.
 
-    Fields of messages, as `rostopic echo -p` prints them, are known by the last two words of their path.
+    Fields of messages, as printed by `rostopic echo -p`, are identified by the last two words of their path.
     """
     if field := _ROS_FIELD.fullmatch(name):
         name = field[1]
-        if motion := _ROS_MOTION.fullmatch(name):  # of a Twist; an IMU's are called velocity and acceleration
+        if motion := _ROS_MOTION.fullmatch(name):  # Twist; an Imu has velocity and acceleration
             return f"{'v' if motion[1] == 'linear' else 'w'}{motion[2]}"
     plain = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("imu").removeprefix("gps"))
     for pattern, meaning in _MEANINGS:
@@ -79,12 +79,12 @@ _SENSORS = (
 
 
 def sensor_of(title: str) -> str:
-    """Return `acc`, `gyro` or `mag` for the name of a file or stream that names one of these; else ""."""
+    """Return `acc`, `gyro` or `mag` if the name of a file or stream has exactly one of these, else ""."""
     plain = title.lower()
     found = [sensor for sensor, pattern in _SENSORS if pattern.search(plain)]
     return found[0] if len(found) == 1 else ""
 
 
 def is_time_name(title: str) -> bool:
-    """Return whether a column is called as times are."""
+    """Return whether a column name is one of a time."""
     return _TIME.fullmatch(re.sub(r"[^a-z]", "", split_unit(title)[0].lower())) is not None

@@ -1,4 +1,4 @@
-"""Logs that are packed as a whole, by gzip or bzip2."""
+"""Unpacking of logs that are compressed as a whole by gzip or bzip2."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CHUNK_BYTES = 1 << 16
 Opener = Callable[..., Any]
 UNPACK: Mapping[str, Opener] = {".bz2": bz2.open, ".gz": gzip.open}
 GZIP = b"\x1f\x8b"
-"""How a file that gzip packed begins."""
+"""First bytes of a gzip file."""
 
 
 def unpack_head(packed: bytes, suffix: str) -> bytes:
-    """Return the first bytes of what is packed, by the first of a file; nothing if they are damaged."""
+    """Return the unpacked first bytes of a file; nothing if they are damaged."""
     try:
         if suffix == ".bz2":
             return bz2.BZ2Decompressor().decompress(packed, CHUNK_BYTES)
@@ -33,7 +33,7 @@ def unpack_head(packed: bytes, suffix: str) -> bytes:
 
 
 def unpack(buffer: Buffer, file: str, opener: Opener) -> tuple[bytes, Loss | None]:
-    """Return what is packed; a file that is damaged, or grows beyond belief, keeps its good part."""
+    """Unpack a file; the readable part if it is damaged, or if its compression ratio is too large."""
     most = max(MAX_UNCHECKED_BYTES, MAX_COMPRESSION_RATIO * len(buffer))
     chunks: list[bytes] = []
     size, reason = 0, ""

@@ -1,8 +1,8 @@
-"""Loose files put in order: which belong to one sensor, when each was taken, which are left and right.
+"""Grouping of files by sensor, with times from their names, and stereo pairs.
 
-A sensor's files lie in one folder and are called alike but for a number at either end of the name. The number
-is a time where it plainly is one (unix time in s, ms, us or ns); else it is the place on the `index` clock,
-where sample number i stands at i seconds.
+The files of a sensor are in one folder and have the same name except for a number at its start or end. The
+number is the time if it can be Unix time in s, ms, us or ns; else it is the index on the `index` clock, where
+sample i has the time i seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEPARATORS = (".", "_", "-")
 _UNIX_SECONDS_DIGITS = 10
 """Digits of unix time in seconds."""
 _UNIX_DIGITS = {10: NS, 13: 10**6, 16: 10**3, 19: 1}
-"""How many digits the present has in s, ms, us and ns, and what one of them is in ns."""
+"""Unit in ns of present Unix times by their number of digits: s, ms, us and ns."""
 _PAIRS = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("cam0", "cam1"), ("image_0", "image_1"))
 _ENDINGS = (
     ("L", "R"),
@@ -45,8 +45,8 @@ _MAX_INDEX = 2**63 // NS - 1
 class FileGroup:
     """The files of one sensor."""
 
-    name: str  # What to call the stream
-    files: tuple[str, ...]  # In order of time, or of their numbers
+    name: str  # Name of the stream
+    files: tuple[str, ...]  # In order of time or number
     t_ns: tuple[int, ...]
     clock: Clock
     tag: str = ""  # `left`, `right` or nothing
@@ -62,14 +62,9 @@ class _FileName:
 
 
 def group_files(files: Sequence[str], default: str) -> list[FileGroup]:
-    """Return files grouped by sensor, in order of their names.
+    """Group files (names in a Source) by sensor, in order of their names.
 
-    Parameters
-    ----------
-    files : sequence of str
-        Names in a Source.
-    default : str
-        What to call a stream whose files have nothing but numbers for names and lie in no folder.
+    `default` is the name of a stream for files with only numbers as names and without a folder.
     """
     alike: dict[Key, list[_FileName]] = {}
     for file in _with_views([_take_apart(name) for name in files]):
@@ -83,7 +78,7 @@ def group_files(files: Sequence[str], default: str) -> list[FileGroup]:
 
 
 def sort_by_time(files: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...], Clock]:
-    """Return files in the order of the times in their names, those times in ns, and the clock they are on."""
+    """Return files sorted by the times in their names, the times in ns, and their clock."""
     return _in_time([_take_apart(name) for name in files])
 
 
@@ -118,7 +113,7 @@ def _number_at_start(stem: str) -> tuple[str, str]:
 
 
 def _with_views(files: list[_FileName]) -> list[_FileName]:
-    """Give Middlebury's views their own label: im2 and im6 are left and right, not the second and sixth."""
+    """Give the views of Middlebury their own labels: im2 and im6 are left and right, not a series."""
     numbers: dict[tuple[str, str], set[str]] = {}
     for file in files:
         numbers.setdefault((file.folder, file.label), set()).add(file.number)
@@ -164,7 +159,7 @@ def _unix_ns(number: str) -> int | None:
 
 
 def _places(files: list[_FileName]) -> list[int | None]:
-    """Return the place of each file on the index clock: its number, or its rank where numbers will not do."""
+    """Return the index of each file in ns: its number, or its rank if the numbers are not unique."""
     numbers = [int(f.number) if f.number.isdigit() else -1 for f in files]
     if len(set(numbers)) == len(numbers) and all(0 <= n <= _MAX_INDEX for n in numbers):
         return [n * NS for n in numbers]
@@ -185,7 +180,7 @@ def _path(key: Key) -> str:
 
 
 def _tag(path: str, suffix: str, known: set[tuple[str, str]]) -> str:
-    """Return left or right where the other one is there, too."""
+    """Return left or right if the other one exists, too."""
     for left, right in (*_PAIRS, *_ENDINGS):
         for mine, other, tag in ((left, right, "left"), (right, left, "right")):
             swapped = _swap(path, mine, other, ending=(left, right) in _ENDINGS)
@@ -207,7 +202,7 @@ def file_table(t_ns: Any, files: Sequence[str]) -> Any:
 
 
 def check_table(t_ns: Sequence[int], files: Sequence[str], check: Callable[[str], Iterable[Loss]]) -> Parsed:
-    """Return the table of files that can be kept: what one lacks is a loss, a ParseError leaves it out."""
+    """Return the table of valid files, with the losses of `check`; a ParseError leaves a file out."""
     kept: list[int] = []
     losses: list[Loss] = []
     for number, name in enumerate(files):

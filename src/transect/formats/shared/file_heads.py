@@ -1,4 +1,4 @@
-"""What the names and first bytes of files tell, for `recognises`: the standard library only."""
+"""Classification of files by name and first bytes, for `recognises`. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".pgm", ".ppm", ".tif", ".tiff")
 SURE_SUFFIXES = (".pcd", ".ply", ".vtk")
-"""Files that can be nothing but points."""
+"""Suffixes of files that are always point clouds."""
 CLOUD_SUFFIXES = (*SURE_SUFFIXES, ".bin", ".xyz", ".csv")
 XYZ = ("x", "y", "z")
 LAYOUTS = {3: XYZ, 4: (*XYZ, "intensity"), 5: (*XYZ, "intensity", "ring")}
-"""What the columns of a headerless cloud mean: KITTI has four, nuScenes and Seeing Through Fog have five."""
+"""Columns of a cloud without header: KITTI has four, nuScenes and Seeing Through Fog have five."""
 MAX_RANGE_M = 2_000.0
-"""Metres; no lidar of a vehicle sees farther, and a wrong number of columns soon does."""
+"""Exceeds the range of all vehicle lidars; numbers read with a wrong number of columns are larger."""
 MAX_INTENSITY = 65_535.0
 MAX_RINGS = 256
 MIN_POINT_ROWS = 20
-"""Rows of numbers without a header that may be a cloud; a shorter table is taken for something else."""
+"""Smallest number of rows of a table without header that is considered a cloud."""
 PAPERS = ("readme", "source", "license", "licence", "copying", "notes", "requirements", "important")
-"""How files begin that people read, and that are no data."""
+"""Prefixes of names of text files that are not data."""
 _INSPECTED_LINES = 50
-"""Lines that tell what a text is."""
+"""Lines used to classify a text."""
 _COUNTS: WeakKeyDictionary[Source, Counter[str]] = WeakKeyDictionary()
 
 
@@ -40,7 +40,7 @@ PACKET_CAPTURES = (
     *(b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d"),
     b"\x0a\x0d\x0d\x0a",
 )
-"""How files of tcpdump and Wireshark begin: pcap in both byte orders, to us and ns, and pcapng."""
+"""First bytes of pcap (both byte orders, us and ns) and pcapng files."""
 _QUICKTIME_BOXES = (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot")
 _TEXT = bytes([*b"\t\n\r\x1b", *range(0x20, 0x7F)])
 
@@ -51,10 +51,9 @@ def is_packet_capture(head: bytes) -> bool:
 
 
 def video_container(head: bytes) -> str:
-    """Return FFmpeg's name of the container that a film's first 16 bytes are of, or nothing.
+    """Return FFmpeg's name of a video container from its first 16 bytes, or "".
 
-    Only containers that hold the whole film: a playlist (HLS, DASH, ffconcat) makes the reader open whatever
-    other files and addresses it lists.
+    Playlists (HLS, DASH, ffconcat) are excluded, because they make the reader open other files and addresses.
     """
     if head[4:8] in _QUICKTIME_BOXES:
         return "mov"
@@ -77,12 +76,12 @@ def suffix_of(name: str) -> str:
 
 
 def is_paper(name: str) -> bool:
-    """Return whether a file is for people to read, by its name: README.md, SOURCE.txt."""
+    """Return whether a file is documentation, by its name: README.md, SOURCE.txt."""
     return name.rpartition("/")[2].lower().startswith(PAPERS)
 
 
 def suffix_counts(source: Source) -> Counter[str]:
-    """Return how many files there are of each suffix; counted once, since every format asks."""
+    """Return the number of files of each suffix, cached because every format needs it."""
     if source not in _COUNTS:
         endings = Counter(name[name.rfind(".") :] for name in source.names)
         counts = _COUNTS[source] = Counter()
@@ -92,7 +91,7 @@ def suffix_counts(source: Source) -> Counter[str]:
 
 
 def first_rows(head: bytes) -> Iterator[list[bytes]]:
-    """Iterate over the fields of the first lines of a text, comments and a line cut by the end left out."""
+    """Iterate over the fields of the first lines of a text, without comments and a truncated last line."""
     whole = head.rpartition(b"\n")[0] if b"\n" in head else head
     lines = (line.strip() for line in whole.split(b"\n"))
     kept = (line for line in lines if line and not line.startswith((b"#", b"%")))
@@ -102,9 +101,9 @@ def first_rows(head: bytes) -> Iterator[list[bytes]]:
 
 @lru_cache(maxsize=8)
 def number_rows(head: bytes, width: int) -> tuple[tuple[float, ...], ...]:
-    """Return the first lines of a text as numbers, if most of them are `width` numbers; else nothing.
+    """Return the first lines of a text as numbers, if most of them are `width` numbers; else ().
 
-    A damaged line among them does not change what the file is. Several formats ask the same.
+    Cached, because several formats need it.
     """
     rows = list(first_rows(head))
     good = [row for row in rows if len(row) == width and all(is_number(token) for token in row)]
@@ -112,7 +111,7 @@ def number_rows(head: bytes, width: int) -> tuple[tuple[float, ...], ...]:
 
 
 def text_layout(head: bytes) -> tuple[tuple[str, ...], int, bool]:
-    """Return the columns of a text of points, how many lines come before them, and whether these name them.
+    """Return the columns of a text of points, the number of header lines, and whether they have names.
 
     A first line with words is a header (libpointmatcher writes `x,y,z,nx,ny,nz`); without one, two columns
     are x y, and three to five are as in `LAYOUTS`.
@@ -151,9 +150,9 @@ def _plausible(values: array[float], width: int) -> bool:
 
 
 def looks_like_text_points(head: bytes) -> bool:
-    """Return whether a text is points: its header begins with x y, or its numbers are near and in no order.
+    """Return whether a text is points: its header starts with x y, or its numbers are small and unsorted.
 
-    Without a header a first column that only grows is the time of a log.
+    Without a header an increasing first column is the time of a log.
     """
     layout, skip, named = text_layout(head)
     if layout[:2] != ("x", "y") or b"\0" in head:

@@ -1,4 +1,4 @@
-"""Image files: decoded when asked for, sized from their header without decoding."""
+"""Image files: decoding, encoding, and the size from the header without decoding."""
 
 from __future__ import annotations
 
@@ -18,24 +18,17 @@ from transect.types import CameraModel, Image
 from .file_groups import file_table
 
 MAX_DEFLATE_RATIO = 1032
-"""No deflated data grows more than this."""
+"""Upper limit of deflate."""
 MAX_PIXELS = 200_000_000
-"""A header that claims more than this is not believed."""
+"""Images with a larger size in the header are refused."""
 DEPTHS = ("uint8", "uint16", "float32")
-"""Types of the numbers of colour images that OpenCV converts."""
+"""Pixel types of colour images that OpenCV converts."""
 
 
 def decode_image(data: Buffer, name: str, **attributes: Any) -> Image:
-    """Decode an image file; raise ParseError with the reason where that is not possible.
+    """Decode an image file, with further fields of `Image` (`t_ns`, `frame`, `camera`) as `attributes`.
 
-    Parameters
-    ----------
-    data : buffer
-        The file's content.
-    name : str
-        For the error.
-    attributes
-        Further fields of `Image` (`t_ns`, `frame`, `camera`).
+    Raises ParseError with the `name` and the reason if that is impossible.
     """
     import cv2
 
@@ -72,7 +65,7 @@ def encode_image(image: Image, suffix: str, quality: int = 95) -> bytes:
     Raises
     ------
     UnsupportedError
-        If the file type has no room for it: other than one, three or four bands, or other numbers.
+        If the file type does not support its number of channels or its pixel type.
     """
     import cv2
 
@@ -94,14 +87,14 @@ def encode_image(image: Image, suffix: str, quality: int = 95) -> bytes:
 
 
 def bands_of(image: Image) -> int:
-    """Return the number of values of each pixel; 0 if the array is no picture: empty, or of other axes."""
+    """Return the number of channels; 0 if the array is empty or not two- or three-dimensional."""
     if image.data.ndim not in (2, 3) or not image.data.size:
         return 0
     return 1 if image.data.ndim == 2 else int(image.data.shape[2])
 
 
 def size_text(image: Image) -> str:
-    """Return the size of an image's array and the type of its numbers, for an error."""
+    """Return shape, type and mode of an image for an error message."""
     return f"{' x '.join(map(str, image.data.shape))} {image.data.dtype}, mode {image.mode},"
 
 
@@ -120,7 +113,7 @@ def image_loader(
 
 
 def find_listed(source: Source, listed: Parsed, paths: Sequence[str], listing: str) -> Parsed:
-    """Return the table of those listed files that are there; the others are one loss."""
+    """Return the table of listed files that exist; the others are one loss."""
     there = np.array([path in source for path in paths], dtype=bool)
     losses = list(listed.losses)
     if not there.all():
@@ -131,17 +124,10 @@ def find_listed(source: Source, listed: Parsed, paths: Sequence[str], listing: s
 
 
 def stamps_of_names(names: Sequence[str], pattern: str) -> tuple[list[int], list[str], list[str]]:
-    """Read seconds out of file names by integer arithmetic.
+    """Read times in seconds from file names by integer arithmetic.
 
-    Parameters
-    ----------
-    pattern : str
-        Regular expression for the whole base name with groups `s` (seconds) and perhaps `f` (decimals).
-
-    Returns
-    -------
-    t_ns, matched, others : lists
-        Times and names of those that match, sorted by time, and the names that do not.
+    `pattern` is a regular expression for the base name with groups `s` (seconds) and optionally `f`
+    (decimals). Returns times in ns and names that match, sorted by time, and the names that do not match.
     """
     test = re.compile(pattern).fullmatch
     found: list[tuple[int, str]] = []
@@ -161,13 +147,13 @@ def stamps_of_names(names: Sequence[str], pattern: str) -> tuple[list[int], list
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNM = re.compile(rb"P[1-6]\s+(?:#[^\n]*\n\s*)*(\d{1,18})\s+(?:#[^\n]*\n\s*)*(\d{1,18})\s")
 _NO_SIZE = {0x01, *range(0xD0, 0xD8)}
-"""JPEG markers that stand alone."""
+"""JPEG markers without a length."""
 _FRAME_MARKERS = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 """JPEG markers of a frame header."""
 
 
 def image_size(head: bytes) -> tuple[int, int] | None:
-    """Return width and height in pixels of a PNG, JPEG, PNM or BMP; None if the bytes do not tell."""
+    """Return width and height in pixels of a PNG, JPEG, PNM or BMP from its first bytes, or None."""
     try:
         if head.startswith(_PNG):
             return struct.unpack(">II", head[16:24])
@@ -183,7 +169,7 @@ def image_size(head: bytes) -> tuple[int, int] | None:
 
 
 def _find_png_damage(data: Buffer, pixels: int) -> str:
-    """Return why a PNG cannot hold what it claims, "" if it can; decoders take the memory that is claimed."""
+    """Return why a PNG is too short for its header, or ""; decoders allocate the memory of the header."""
     if bytes(data[:8]) != _PNG:
         return ""
     if pixels // 8 > MAX_DEFLATE_RATIO * len(data):  # a pixel takes a bit at least

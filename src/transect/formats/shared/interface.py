@@ -1,4 +1,4 @@
-"""What every format module offers, and what it may say of a path."""
+"""Interface of format modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Match(NamedTuple):
-    """How sure a format is that a path is its own (0 not at all, 1 certain), and why."""
+    """Confidence of a format that it can read a path (0 not at all, 1 certain), and the reason."""
 
     confidence: float
     reason: str
@@ -23,25 +23,25 @@ class Match(NamedTuple):
 
 
 def no(reason: str) -> Match:
-    """Return a refusal with its reason; a person reads it when nothing else matched."""
+    """Return a match of confidence 0 with its reason, which is shown if no format matches."""
     return Match(0.0, reason)
 
 
 class Format(Protocol):
-    """A module in `formats/`: the file name is the format's name, its docstring's first line says what it is.
+    """A module in `formats/` with the name of the format; the first line of its docstring describes it.
 
-    `write` is optional; it returns what it left out, a sentence each, and as a `Note` what is written in
-    another form. A command that writes ends with exit code 3 if anything was left out.
+    `write` is optional; it returns a sentence for everything that is left out, and a `Note` for what is
+    written in another form. Commands end with exit code 3 if anything is left out.
     """
 
     __doc__: str | None
 
     def recognises(self, source: Source) -> Match:
-        """Say how sure this format is, from names and the first bytes only."""
+        """Return the confidence of this format, from names and first bytes only."""
         ...
 
     def read(self, source: Source, **options: Any) -> Recording:
-        """Read a recording; columns and payloads stay lazy."""
+        """Read a recording; columns and payloads are loaded on access."""
         ...
 
 
@@ -54,7 +54,7 @@ class WritingFormat(Format, Protocol):
 
 
 class LazyFormat:
-    """A format whose module is imported when its `read`, its `write` or its docstring is asked for."""
+    """A format whose module is imported on access to `read`, `write` or its docstring."""
 
     def __init__(self, module: str, recognises: Callable[[Source], Match]) -> None:
         self.module = module
@@ -70,12 +70,12 @@ class LazyFormat:
 
 
 class DataLost(str):
-    """A sentence of `write` about samples that are left out because they could not be read."""
+    """A sentence of `write` on samples that are left out because they could not be read."""
 
     __slots__ = ()
 
 
 class Note(str):
-    """A sentence of `write` about how something is written, where nothing of it is left out."""
+    """A sentence of `write` on the form in which something is written without loss."""
 
     __slots__ = ()

@@ -1,7 +1,7 @@
-"""GeoJSON and STAC: places and what lies there, for maps on the web and catalogues of data.
+"""GeoJSON and STAC features for web maps and data catalogues.
 
-GeoJSON (RFC 7946) and STAC 1.1 know longitude and latitude on Earth alone. What lies elsewhere has no
-geometry there, and says in its properties where it is.
+GeoJSON (RFC 7946) and STAC 1.1 support only longitude and latitude on Earth. Other features have no geometry,
+and their position is in their properties.
 """
 
 from __future__ import annotations
@@ -34,26 +34,24 @@ MEDIA_TYPES = {
     "ply": "application/octet-stream",
     "tum": "text/plain",
 }
-"""By suffix; others are bytes."""
+"""Media types by suffix; others are bytes."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that lies somewhere."""
+    """A geographic feature."""
 
     id: str
-    # None if it is not known where it lies on Earth
-    shape: Literal["Point", "LineString", "Polygon"] | None = None
-    # Longitude and latitude in degrees, and perhaps a height in metres; a polygon ends where it begins
+    shape: Literal["Point", "LineString", "Polygon"] | None = None  # None if the position on Earth is unknown
+    # Longitude and latitude in degrees, and optionally height in metres; a polygon is closed
     points: Sequence[Sequence[float]] = ()
-    time_ns: tuple[int, int] | None = None  # First and last, UTC
-    # Whatever else is said of it, as JSON can hold it
-    properties: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    time_ns: tuple[int, int] | None = None  # First and last time, UTC
+    properties: Mapping[str, Any] = field(default_factory=dict[str, Any])  # JSON values
     asset: str = ""  # Address of its bytes, relative to the catalogue
 
     @property
     def geometry(self) -> dict[str, Any] | None:
-        """As GeoJSON has it."""
+        """Geometry of GeoJSON."""
         if self.shape is None:
             return None
         places = [list(point) for point in self.points]
@@ -90,13 +88,7 @@ def _span(feature: Feature, first: str, last: str) -> dict[str, str]:
 
 
 def write_catalogue(features: Sequence[Feature], folder: Path, name: str, description: str) -> None:
-    """Write a STAC catalogue: `catalog.json`, and an item for each feature, in a new folder.
-
-    Parameters
-    ----------
-    name, description : str
-        Of the catalogue.
-    """
+    """Write a STAC catalogue to a new folder: `catalog.json`, and an item for each feature."""
     items = [f"{feature.id}/{feature.id}.json" for feature in features]
     links = [{"rel": "item", "href": f"./{item}", "type": "application/geo+json"} for item in items]
     catalogue = {
@@ -137,22 +129,21 @@ def _item(feature: Feature) -> dict[str, Any]:
 
 
 DATE_LIMITS_NS = (-62_135_596_800 * 10**9, 253_402_300_800 * 10**9)
-"""From the year 1 to the year 9999, in ns: what a date can say."""
+"""Years 1 to 9999, the range of dates."""
 NO_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
 class PositionTrack:
-    """Positions in order."""
+    """A sequence of positions."""
 
     name: str
-    # (n, 3), longitude and latitude in degrees on WGS84, height in metres; a height may be NaN
-    points: Floats
-    t_ns: Ints | None  # (n,) int64, UTC; None where nothing says when
+    points: Floats  # (n, 3), longitude and latitude in degrees on WGS84, height in metres or NaN
+    t_ns: Ints | None  # (n,) int64, UTC; None if unknown
 
     @property
     def times(self) -> list[str]:
-        """Dates and times in ISO 8601, to the nanosecond where need be; none without times."""
+        """Dates and times in ISO 8601, with up to nine decimals; empty without times."""
         return [] if self.t_ns is None else [_date(t_ns) for t_ns in self.t_ns.tolist()]
 
 
@@ -161,7 +152,7 @@ def _date(t_ns: int) -> str:
 
 
 def tracks_of(recording: Recording, format: str) -> tuple[list[PositionTrack], list[str]]:
-    """Return the positions of a recording as tracks, and what of it they do not carry."""
+    """Return the positions of a recording as tracks, and sentences on what is left out."""
     fixes = [stream for stream in recording if stream.type is NavFix]
     if not fixes:
         raise UsageError(
@@ -204,7 +195,7 @@ def _others(stream: Stream) -> list[str]:
 
 @dataclass
 class TrackBuilder:
-    """Points that are read one by one, with what was wrong with some of them."""
+    """Collects points one by one, with losses for invalid ones."""
 
     name: str
     file: str
@@ -213,7 +204,7 @@ class TrackBuilder:
     losses: dict[str, Loss] = field(default_factory=dict[str, Loss])
 
     def add(self, longitude: Any, latitude: Any, height: Any, time: str | None, line: int | None) -> None:
-        """Add a point, as texts or numbers; one that is none is a loss."""
+        """Add a point, given as texts or numbers; an invalid point is a loss."""
         try:
             x, y = float(longitude), float(latitude)
             z = float(height) if height not in (None, "") else np.nan
@@ -233,7 +224,7 @@ class TrackBuilder:
         self.losses[reason] = Loss(self.file, reason, line=first, count=count + 1)
 
     def streams(self) -> Iterator[Stream]:
-        """Yield the points as a stream: those with a time on the clock utc, or all of them, counted."""
+        """Yield the points as a stream: those with a time on the clock utc, or all on the clock index."""
         if not self.rows:
             return
         points, t_ns = np.array(self.rows), np.array(self.t_ns, np.int64)
@@ -253,7 +244,7 @@ class TrackBuilder:
 def recording_of(
     source: Source, format: str, tracks: Sequence[TrackBuilder], losses: Sequence[Loss] = ()
 ) -> Recording:
-    """Return tracks as a recording; names that come twice are numbered."""
+    """Return tracks as a recording; repeated names are numbered."""
     streams: list[Stream] = []
     for track in tracks:
         for stream in track.streams():
@@ -277,10 +268,10 @@ def _number_names(name: str) -> Iterator[str]:
 
 
 def elements(content: bytes, file: str, names: Sequence[str]) -> Iterator[tuple[str, Any, Loss | None]]:
-    """Yield (event, element, None) for the elements of some names, and last a loss where the XML is damaged.
+    """Yield (event, element, None) for the elements of some names, and at last a loss if the XML is damaged.
 
-    The event is `start` or `end`. What precedes the damage is read; what is behind it is not believed. No
-    document type, no entities, no network.
+    The event is `start` or `end`. Only the part before the damage is read. Document types, entities and
+    network access are disabled.
     """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -1,4 +1,4 @@
-"""Writing payloads: the file as it was where it is of the right kind, else encoded anew."""
+"""Writing of payloads: the original file if it has the required type, else encoded again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def time_names(stream: Stream) -> tuple[list[str], list[str]]:
-    """Return a file name (no suffix) per sample that reads back as its time; and what names cannot say."""
+    """Return a file name (without suffix) per sample that is read as its time, and notes on the times."""
     times = stream.t_ns.tolist()
     order = sorted(range(len(times)), key=times.__getitem__)
     apart = list(times)
@@ -38,12 +38,12 @@ def time_names(stream: Stream) -> tuple[list[str], list[str]]:
     if apart != times or order != list(range(len(times))):
         said.append(Note(f"{stream.name}: files are in order of time, repeated times 1 ns apart"))
     if stream.clock != "utc":
-        said.append(Note(f"{stream.name}: the {stream.clock} clock stands in the names only"))
+        said.append(Note(f"{stream.name}: times of the {stream.clock} clock are in the names only"))
     return [decimal_from_ns(t) for t in apart], said
 
 
 def source_file(recording: Recording, sample: Sample) -> str | None:
-    """Return the name of the file in the sample's source that holds its payload, if there is one."""
+    """Return the name of the payload's file in the sample's source, if there is one."""
     source = recording.source_of(sample)
     if PAYLOAD not in sample.stream.table.column_names or source is None:
         return None
@@ -52,7 +52,7 @@ def source_file(recording: Recording, sample: Sample) -> str | None:
 
 
 def payload_suffix(recording: Recording, sample: Sample) -> str:
-    """Return the suffix under which a payload is best written: that of its file, else a lossless one."""
+    """Return the suffix for writing a payload: that of its file, else a lossless one."""
     name = source_file(recording, sample)
     known = IMAGE_SUFFIXES if sample.stream.type is Image else CLOUD_SUFFIXES
     if name is not None and suffix_of(name) in known:
@@ -61,7 +61,7 @@ def payload_suffix(recording: Recording, sample: Sample) -> str:
 
 
 def payload_bytes(recording: Recording, sample: Sample, suffix: str) -> bytes:
-    """Return a payload as a file of type `suffix`: byte for byte its own file where that is one."""
+    """Return a payload as a file of type `suffix`: its original file if that has the same type."""
     files.reached(sample.t_ns, sample.stream.clock)
     name = source_file(recording, sample)
     source = recording.source_of(sample)
@@ -71,7 +71,7 @@ def payload_bytes(recording: Recording, sample: Sample, suffix: str) -> bytes:
 
 
 def payload_file(recording: Recording, sample: Sample) -> tuple[str, bytes]:
-    """Return the suffix under which a payload is best written, and the content of that file."""
+    """Return suffix and content of the file for a payload."""
     suffix = payload_suffix(recording, sample)
     return suffix, payload_bytes(recording, sample, suffix)
 
@@ -83,12 +83,9 @@ def not_written(recording: Recording, chosen: Sequence[Stream]) -> list[str]:
 
 
 def frames_left_out(edges: Sequence[FrameEdge], written: Iterable[Stream]) -> list[str]:
-    """Return sentences on the edges of a frame tree that a format has no place for.
+    """Return sentences on the edges of a frame tree that a format cannot represent.
 
-    Parameters
-    ----------
-    written : iterable of Stream
-        The streams that are written: transforms that came from one of them stand in its rows.
+    Transforms from one of the `written` streams are in the rows of that stream.
     """
     names = {stream.name for stream in written}
     in_rows = sorted({edge.source for edge in edges if edge.source in names})
@@ -104,23 +101,23 @@ def frames_left_out(edges: Sequence[FrameEdge], written: Iterable[Stream]) -> li
 
 
 PAYLOAD_ERRORS = (ParseError, UnsupportedError, GeometryError)
-"""Errors about a payload itself; a missing library, or a disk that is full, is none and ends the writing."""
+"""Errors of a payload; other errors, such as a missing library or a full disk, end the writing."""
 
 
 class LeftOut:
-    """The payloads of a stream that cannot be written: how many, and why the first could not."""
+    """Counts the payloads of a stream that cannot be written, with the reason of the first."""
 
     def __init__(self, name: str) -> None:
         self.name, self.count = name, 0
         self._reason = ""
 
     def add(self, error: TransectError) -> None:
-        """Enter one more."""
+        """Count one more."""
         self.count += 1
         self._reason = self._reason or (f"{error.what} ({error.why})" if error.why else error.what)
 
     def said(self, of: int) -> list[str]:
-        """Return the sentence about them, or none; `of` is how many payloads there are in all."""
+        """Return the sentence on them, if any; `of` is the number of all payloads."""
         sentence = f"{self.name}: {self.count} of {of} payloads are left out, the first: {self._reason}"
         return [DataLost(sentence)] if self.count else []
 
@@ -128,16 +125,9 @@ class LeftOut:
 def good_payloads(
     samples: Iterable[Sample], data_of: Callable[[Sample], T], said: list[str]
 ) -> Iterator[tuple[Sample, T]]:
-    """Yield the samples whose payload can be had, with it; say in the end how many could not and why.
+    """Yield the samples and their data, without those for which `data_of` raises `PAYLOAD_ERRORS`.
 
-    Parameters
-    ----------
-    samples : iterable of Sample
-        A stream, or some samples of one.
-    data_of : callable
-        Returns what is to be written of a sample. Only `PAYLOAD_ERRORS` leave a sample out.
-    said : list of str
-        Gets the sentence about the samples left out, if there are any, once all were asked for.
+    At the end a sentence on the samples left out is appended to `said`.
     """
     count, bad = 0, LeftOut("")
     for sample in samples:
@@ -152,7 +142,7 @@ def good_payloads(
 
 
 def loadable(stream: Stream, said: list[str]) -> Stream:
-    """Return a stream without the samples whose payload cannot be loaded, saying how many there were."""
+    """Return a stream without samples whose payload cannot be loaded, with a sentence on them in `said`."""
     if stream.loader is None:
         return stream
     keep = np.zeros(len(stream), dtype=bool)

@@ -1,4 +1,4 @@
-"""Lines of numbers with comments among them: trajectories, other plain logs, and files of one line each."""
+"""Lines of numbers with comments: trajectories, other plain logs, and files of one line each."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ _HASH, _PERCENT = ord("#"), ord("%")
 def read_lines(
     text: Content | TextPiece, file: str, widths: Sequence[int], comments: bool = True
 ) -> tuple[Tokens, NDArray[np.int64], list[Loss]]:
-    """Return the tokens of a text, which lines are all numbers of one of the widths, and what is lost.
+    """Return the tokens of a text, the lines with only numbers of one of the widths, and the losses.
 
-    Where a format has `comments`, lines that begin with `#` or `%` are such, unless they are a row but for
-    that mark: those are lost.
+    With `comments`, lines that start with `#` or `%` are comments; commented-out rows are losses.
     """
     piece = text if isinstance(text, TextPiece) else whole_piece(text, file)
     tokens = scan(piece.data, before=piece.newlines)
@@ -59,19 +58,19 @@ def read_lines(
 
 
 class LossCounter:
-    """What of a file is lost, by reason: where that was first, and how much it is."""
+    """Counts the losses of a file by reason, with the position of the first."""
 
     def __init__(self) -> None:
         self._first: dict[str, int] = {}
         self._counts: Counter[str] = Counter()
 
     def add(self, reason: str, place: int, count: int = 1) -> None:
-        """Enter what is lost at a line or a byte."""
+        """Add a loss at a line or byte."""
         self._first.setdefault(reason, place)
         self._counts[reason] += count
 
     def losses(self, file: str, place: Literal["line", "byte"]) -> tuple[Loss, ...]:
-        """Return one loss per reason; `place` tells what the places are."""
+        """Return one loss per reason; `place` is the kind of positions."""
         found = [(reason, {place: self._first[reason]}, count) for reason, count in self._counts.items()]
         return tuple(Loss(file, reason, **where, count=count) for reason, where, count in found)
 
@@ -79,7 +78,7 @@ class LossCounter:
 def parse_timed_rows(
     content: Content, file: str, columns: Sequence[str], units: Mapping[str, str]
 ) -> Iterator[Parsed]:
-    """Parse lines of a time in seconds and one number per column, piece by piece."""
+    """Parse lines of a time in seconds and one number per column, in pieces."""
     for piece in line_pieces(content, file):
         tokens, lines, losses = read_lines(piece, file, (len(columns) + 1,))
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
@@ -103,9 +102,9 @@ def exact_stamps(
 
 
 def token_stamps(tokens: Tokens, which: NDArray[np.int64], unit_ns: int = NS) -> NDArray[np.int64]:
-    """Return some tokens (indices) as ns; `bad_stamp` marks what is not a time.
+    """Return some tokens (indices) as ns; `bad_stamp` marks invalid times.
 
-    Stamps with an exponent (`1.4037e+09`), as numpy writes them, are read by decimal arithmetic too.
+    Stamps with an exponent (`1.4037e+09`), as written by numpy, are also read by decimal arithmetic.
     """
     begin, end = tokens.begin[which], tokens.end[which]
     t_ns = stamps(tokens.buffer, begin, end, unit_ns)
@@ -128,7 +127,7 @@ def clock_of(first_ns: float) -> Clock:
 
 
 def clock_of_head(head: bytes, unit_ns: int = NS) -> Clock:
-    """Return the clock of a text by the first time in it; lines begin with times of `unit_ns`."""
+    """Return the clock of a text from its first time; lines start with times of `unit_ns`."""
     for row in first_rows(head):
         if is_number(row[0]):
             return clock_of(float(row[0]) * unit_ns)
@@ -141,24 +140,24 @@ def text_rows(columns: Sequence[Sequence[str]], separator: str = " ") -> bytes:
 
 
 def float_texts(values: NDArray[np.float64]) -> list[str]:
-    """Return floats as the shortest text that reads back the same."""
+    """Return floats as the shortest text with the same value."""
     return [repr(v) for v in values.tolist()]
 
 
 def invert(forward: Callable[..., Any], values: Floats, guess: Floats, *arguments: NDArray[Any]) -> Floats:
-    """Return the numbers that `forward` turns into exactly `values`, with few decimals where they will do.
+    """Return numbers that `forward` converts to exactly `values`, with few decimals if possible.
 
-    A reader's conversion (degrees to radians) rounds; what its inverse gives need not come back the same,
-    although a number that does exists whenever the values were read from a file.
+    The conversion of a reader (degrees to radians) rounds, so that its inverse in floating point may not
+    reproduce the values, although a suitable number exists if the values were read from a file.
 
     Parameters
     ----------
     forward : callable
-        What the reader does to the numbers in a file.
+        Conversion of the reader.
     values : (n,) array
-        What it makes of them.
+        Converted numbers.
     guess : (n,) array
-        Its inverse in floating point, often some last bits off; stays where no number near it fits.
+        Inverse in floating point, kept if no number close to it is exact.
     arguments : (n,) arrays
         Further arguments of `forward`.
     """
@@ -174,12 +173,12 @@ def invert(forward: Callable[..., Any], values: Floats, guess: Floats, *argument
 
 
 def from_si_exactly(values: Floats, unit: Unit) -> Floats:
-    """Return numbers in a unit that are exactly `values` when they are read and made SI; see `invert`."""
+    """Return numbers in a unit whose conversion to SI is exactly `values`; see `invert`."""
     return invert(unit.to_si, values, unit.from_si(values))
 
 
 def _near(guess: Floats) -> Iterator[Floats]:
-    """Yield an array with fewer decimals, as it is, and with its last bits moved."""
+    """Yield an array rounded to decimals, unchanged, and with its last bits changed."""
     for decimals in (0, 2, 4, 6, 9, 12):
         yield np.round(guess, decimals)
     yield guess
@@ -191,13 +190,13 @@ def _near(guess: Floats) -> Iterator[Floats]:
 
 
 def column_or_nan(stream: Stream, name: str) -> NDArray[np.float64]:
-    """Return a column as floats; NaN where the stream has none of that name."""
+    """Return a column as floats; NaN if the stream does not have it."""
     known = name in stream.columns
     return np.asarray(stream.column(name), np.float64) if known else np.full(len(stream), np.nan)
 
 
 def only_file(source: Source) -> str:
-    """Return the name of the one file of a source; raise where a folder holds several, or none."""
+    """Return the name of the only file of a source; raise if there are several or none."""
     if len(source.names) != 1:
         raise UsageError(
             f"{source.path} is not one file",
@@ -208,14 +207,14 @@ def only_file(source: Source) -> str:
 
 
 def new_file(path: Path, name: str) -> Path:
-    """Return the file to write: the path if it has a suffix, else `name` in the folder that it names."""
+    """Return the file to write: the path if it has a suffix, else `name` in that folder."""
     file = path if path.suffix and not path.is_dir() else path / file_name(name)
     refuse_existing(file)
     return file
 
 
 MAX_PACKET_BYTES = 1 << 16
-"""Bytes; a packet is never larger."""
+"""Upper limit of the size of a packet file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +222,7 @@ class Packets:
     """The packets of one sensor."""
 
     t_ns: NDArray[np.int64]  # (n,) int64
-    values: NDArray[np.float64]  # (n, width), as they stand in the files
+    values: NDArray[np.float64]  # (n, width), as in the files
     losses: tuple[Loss, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -233,13 +232,7 @@ class Packets:
 
 
 def read_packets(source: Source, files: Sequence[str], times: Sequence[int], width: int) -> Packets:
-    """Read files of `width` numbers, apart by blanks or commas; those that hold anything else are losses.
-
-    Parameters
-    ----------
-    files, times : sequences
-        Names, and the time of each in ns.
-    """
+    """Read files of `width` numbers separated by blanks or commas, with times in ns; others are losses."""
     t_ns: list[int] = []
     rows: list[list[float]] = []
     losses: list[Loss] = []
@@ -256,7 +249,7 @@ def read_packets(source: Source, files: Sequence[str], times: Sequence[int], wid
 
 
 def one_unit(streams: Sequence[Stream]) -> dict[type, Stream]:
-    """Choose the streams that one unit can have given: the first of each type with the times of the first."""
+    """Choose the streams of one device: the first of each type with the times of the first."""
     chosen: dict[type, Stream] = {}
     for stream in streams:
         like = next(iter(chosen.values()), stream)
@@ -266,5 +259,5 @@ def one_unit(streams: Sequence[Stream]) -> dict[type, Stream]:
 
 
 def _count(losses: list[Loss]) -> tuple[Loss, ...]:
-    """Return one loss for many alike: the first file, and how many."""
+    """Return one loss with the first file and the count."""
     return (Loss(losses[0].file, losses[0].reason, count=len(losses)),) if losses else ()

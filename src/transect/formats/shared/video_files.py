@@ -1,4 +1,4 @@
-"""Films: frames with times, each decoded when it is asked for (PyAV, the extra `video`)."""
+"""Video files: frames with times, each decoded on access (PyAV, the extra `video`)."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
     Shown = tuple[int, VideoFrame | None]
 FRAME, FILM_NS = "frame", "film_ns"
-"""Columns of a film's table: the number of the frame, and its time since the film's first one."""
+"""Columns of a video's table: the number of the frame, and its time since the first one."""
 
-_NOWHERE = sys.maxsize
-"""The frame that was shown last, where none was."""
+_NO_FRAME = sys.maxsize
+"""Number of the last decoded frame if there is none."""
 
 
 def is_readable() -> bool:
-    """Return whether the library is installed that decodes films."""
+    """Return whether the library for decoding is installed."""
     return find_spec("av") is not None
 
 
 @dataclass(frozen=True, eq=False)
 class FrameIndex:
-    """What a film's container says of its frames, in the order in which they are shown."""
+    """The frames in a video container, in display order."""
 
-    pts: list[int]  # Time of each frame that is there, in ticks
-    listed: int  # Frames that the container lists; more than there are if the file was cut
+    pts: list[int]  # Time of each frame in the file, in ticks
+    listed: int  # Frames that the container lists; more than in the file if it was truncated
     tick: Fraction  # Seconds
-    keys: list[int]  # Numbers of the frames that can be decoded without others
+    keys: list[int]  # Numbers of the key frames
     size: tuple[int, int]  # Width and height, pixels
     metadata: Mapping[str, str]
     losses: tuple[Loss, ...] = ()
@@ -64,29 +64,23 @@ class FrameIndex:
 
 
 class Video:
-    """A film in a source; nothing of it is read before it is needed.
-
-    Parameters
-    ----------
-    name : str
-        Of its file.
-    """
+    """A video file in a source, read on access."""
 
     def __init__(self, source: Source, name: str) -> None:
         self.source, self.name = source, name
         self._lock = Lock()
         self._shown: Iterator[Shown] = iter(())
-        self._last = _NOWHERE
+        self._last = _NO_FRAME
 
     @cached_property
     def index(self) -> FrameIndex:
-        """The frames that there are; raises ParseError if the file is no film."""
+        """The frames; raises ParseError if the file is not a video."""
         container, end = self._container, self.source.size(self.name)
         stream = container.streams.video[0]
         entries = [(e.timestamp, e.pos + e.size, e.is_keyframe) for e in stream.index_entries]
         steps = {after[0] - before[0] for before, after in pairwise(entries)}
-        # The index has times of decoding. They are those of showing, but for a shift, where no frame is shown
-        # out of order or all last equally long; else, and without an index, all packets are looked at.
+        # The index has decoding times. They equal display times, except for a shift, if frames are not
+        # reordered or all have the same duration; else, and without an index, all packets are read.
         if stream.frames == len(entries) > 0 and (not stream.codec_context.has_b_frames or len(steps) < 2):
             shift = (stream.start_time or 0) - entries[0][0]
             found = sorted((time + shift, key) for time, past, key in entries if past <= end)
@@ -106,26 +100,26 @@ class Video:
         )
 
     def frame(self, number: int) -> Bytes:
-        """Return a frame (h, w, 3), red, green and blue; raise ParseError where it cannot be decoded."""
+        """Return a frame (h, w, 3) in RGB; raise ParseError if it cannot be decoded."""
         index = self.index
         if index.size[0] * index.size[1] > MAX_PIXELS:
             raise self._refusal(number, f"{index.size[0]} x {index.size[1]} is more than any camera's image")
         with self._lock:
             key = max(bisect_right(index.keys, number) - 1, 0)
-            # To go on is quickest, unless there is a frame in between at which one can begin.
+            # Continue from the last frame, unless there is a key frame in between.
             if not (self._last < number and index.keys[key] <= self._last + 1):
                 self._shown = _play(self._container, index.pts[index.keys[key]])
             found = self._find(index.pts[number])
-            if found is None and key:  # a container may look for times of decoding, which are earlier
+            if found is None and key:  # a container may seek by decoding times, which are earlier
                 self._shown = _play(self._container, index.pts[index.keys[key - 1]])
                 found = self._find(index.pts[number])
-            self._last = number if found is not None else _NOWHERE
+            self._last = number if found is not None else _NO_FRAME
         if found is None:
-            raise self._refusal(number, "it is damaged, or a frame that it is made from is")
+            raise self._refusal(number, "it is damaged, or a frame that it depends on is")
         return found
 
     def _find(self, pts: int) -> Bytes | None:
-        """Return the frame of a time, None where there is none or it cannot be decoded."""
+        """Return the frame at a time; None if it does not exist or cannot be decoded."""
         from av.error import FFmpegError
 
         try:
@@ -134,7 +128,7 @@ class Video:
                     if shown is None or time > pts:
                         return None
                     return np.asarray(shown.to_ndarray(format="rgb24"), np.uint8)
-        except FFmpegError:  # a place that cannot be sought, colours that cannot be converted
+        except FFmpegError:  # a failed seek or colour conversion
             return None
         return None
 
@@ -148,13 +142,13 @@ class Video:
             from av.error import FFmpegError
         except ImportError as error:
             raise MissingExtraError("av", "video") from error
-        # FFmpeg would guess the container, and for a playlist open all files and addresses that it lists.
+        # Given explicitly, because FFmpeg would open all files and addresses of a playlist.
         kind = video_container(self.source.head(self.name, 16))
         if not kind:
             why = "it does not begin as MP4, MOV, AVI, Matroska, WebM or MPEG do"
             raise ParseError(f"{self.name} is not a film", where=self.name, why=why)
         path = self.source.local(self.name)
-        # With a protocol, since FFmpeg would take one from a name such as concat:a.mp4.
+        # With a protocol, because FFmpeg would take it from a name such as concat:a.mp4.
         file = f"file:{path}" if path else _ContentFile(self.source.content(self.name))
         try:
             container = av.open(file, "r", format=kind, metadata_errors="replace")
@@ -166,13 +160,13 @@ class Video:
         decoder = cast("CodecContext | None", container.streams.video[0].codec_context)
         if decoder is None:
             raise ParseError(f"{self.name} has no pictures", where=self.name, why="its codec is not known")
-        # Frames are asked for in threads of ours, and with one of its own a decoder says where it failed.
+        # transect decodes in its own threads, and a single-threaded decoder reports where it failed.
         decoder.thread_count = 1
         return container
 
 
 class _ContentFile(io.RawIOBase):
-    """Bytes as a file that is read without a copy of the whole."""
+    """File object over content, without a copy."""
 
     def __init__(self, data: Content) -> None:
         self._data, self._at = data, 0
@@ -198,7 +192,7 @@ class _ContentFile(io.RawIOBase):
 
 
 def _packets(container: InputContainer) -> Iterator[Any]:
-    """Iterate over the packets of pictures, up to the end or to where the file is damaged."""
+    """Iterate over the video packets, up to the end or to a damaged part."""
     from av.error import FFmpegError
 
     packets = container.demux(container.streams.video[0])
@@ -210,9 +204,9 @@ def _packets(container: InputContainer) -> Iterator[Any]:
 
 
 def _play(container: InputContainer, pts: int) -> Iterator[Shown]:
-    """Iterate over times and frames from a key frame on; None for a frame that cannot be believed.
+    """Iterate over times and frames from a key frame on; None for a frame that may be wrong.
 
-    It holds the container and not the film, so that both are gone when nobody needs them, with their threads.
+    The iterator references the container, not the video, so that both and their threads can be released.
     """
     from av.error import FFmpegError
 
@@ -224,8 +218,8 @@ def _play(container: InputContainer, pts: int) -> Iterator[Shown]:
         try:
             shown = packet.decode()
         except FFmpegError:
-            # What is made from a frame that is lost is decoded without a word, and wrong; which frames
-            # that are is not known, so that none is believed up to the next key frame.
+            # Frames that depend on a lost frame are decoded without an error, but wrong. Since the
+            # dependencies are unknown, all frames up to the next key frame are rejected.
             damaged, shown = True, []
             spoiled.add(packet.pts)
         for each in shown:
@@ -234,12 +228,9 @@ def _play(container: InputContainer, pts: int) -> Iterator[Shown]:
 
 
 def video_table(film: Video, t_ns: Callable[[FrameIndex], tuple[Ints, tuple[str, ...]]]) -> Parsed:
-    """Return the table of a film's frames; one that cannot be opened is a loss, not an error.
+    """Return the table of a video's frames; a video that cannot be opened is a loss, not an error.
 
-    Parameters
-    ----------
-    t_ns : callable
-        Gives the times (n,) of the frames on the stream's clock, in ns, and notes.
+    `t_ns` returns the times (n,) of the frames on the stream's clock, in ns, and notes.
     """
     try:
         index = film.index
