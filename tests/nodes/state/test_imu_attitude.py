@@ -1,4 +1,4 @@
-"""Attitude by gravity and gyroscope, on an IMU whose motion is written down here."""
+"""Attitude by gravity and gyroscope, on an analytic motion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ G = 9.80665
 
 
 def rolling(seconds: float, rate: float, bias: np.ndarray, seed: int = 0) -> list[Imu]:
-    """An IMU that rolls at a constant rate from level, 100 times a second."""
+    """Return samples at 100 Hz of an IMU that rolls at a constant rate from level."""
     rng = np.random.default_rng(seed)
     times = np.arange(0.0, seconds, 0.01)
     return [
@@ -40,7 +40,7 @@ def test_a_slow_roll_is_followed(kind: type[ImuAttitude]):
 
 
 @pytest.mark.parametrize("kind", [Complementary, GravityFilter])
-def test_the_bias_is_learnt_at_rest(kind: type[ImuAttitude]):
+def test_the_bias_is_estimated_at_rest(kind: type[ImuAttitude]):
     node = kind()
     bias = np.array([0.004, -0.003, 0.002])
     tilt(node, rolling(20.0, 0.0, bias))
@@ -55,5 +55,5 @@ def test_the_heading_becomes_uncertain_while_roll_and_pitch_do_not():
     assert last[0, 0] < first[0, 0]
 
 
-def test_what_was_not_measured_is_skipped():
+def test_samples_with_nan_are_skipped():
     assert GravityFilter()(Imu(np.full(3, np.nan), np.zeros(3))) is None

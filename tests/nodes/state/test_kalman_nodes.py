@@ -1,4 +1,4 @@
-"""Kalman's prediction and correction of rigid bodies, and the weighting of poses."""
+"""Kalman prediction and update of rigid bodies, and the weighting of poses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def seen_at(x: float, t_ns: int, std: float) -> RigidBodyState:
     return RigidBodyState(np.array([x, 0.0, 0.0]), np.full(4, np.nan), covariance=R.reshape(-1), t_ns=t_ns)
 
 
-def test_filtering_a_line_is_the_least_squares_line_through_its_points():
+def test_filtering_a_line_gives_the_least_squares_line():
     """Without process noise the filter's last state is the batch solution: position and speed of a line."""
     times, places = np.array([1.0, 2.0, 3.0, 5.0]), np.array([1.1, 1.9, 3.2, 4.8])
     predict, correct = (
@@ -68,11 +68,11 @@ def test_a_prediction_moves_and_turns_by_the_velocities():
     assert np.trace(ahead.covariance.reshape(12, 12)) > 12e-4
 
 
-def test_time_does_not_run_backwards():
+def test_a_time_before_the_state_is_skipped():
     assert KalmanPredictor()(body(0.0, NS, np.eye(12)), 0) is None
 
 
-def test_a_jump_is_outside_of_the_gate_and_changes_nothing():
+def test_a_jump_is_rejected_by_the_gate():
     state = body(0.0, 0, np.eye(12) * 0.01)
     told = KalmanCorrector()(state, seen_at(5.0, 0, 0.1), state)
     assert not told.accepted
@@ -117,7 +117,7 @@ def test_a_prediction_far_from_the_others_is_not_used():
     assert told.pose.position[0] == pytest.approx(0.01)
 
 
-def test_predictions_of_the_past_count_less_the_older_they_are():
+def test_the_weight_of_past_predictions_decreases_with_their_age():
     node = KalmanFilter(position_walk=1.0, gate=1.0)
     node(poses([0.0], [1.0]))
     told = node(poses([3.0], [2.0], t_ns=NS))

@@ -1,4 +1,4 @@
-"""Wheel odometry against satellites: the nodes by themselves, and the compound on a simulated day."""
+"""Wheel odometry compared with GNSS: nodes alone, and the compound on a simulated day."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STREAMS = ("Platform/MotorEncoders", "Gnss/Pose")
 
 @pytest.fixture(scope="module")
 def firm() -> Recording:
-    """Four seconds on Etna on which no wheel slips."""
+    """Four seconds on Etna without wheel slip."""
     return simulate("etna", Options(seconds=4.0, streams=STREAMS, conditions={"soil": "firm"})).recording
 
 
@@ -33,7 +33,7 @@ def pose(x: float, y: float, heading: float) -> Pose:
     return Pose(np.array([x, y, 0.0]), rotations.quaternion_from_euler("Z", [heading]))
 
 
-def test_the_node_drives_as_the_model_does_on_the_whole_recording(loose: Recording):
+def test_the_node_gives_the_path_of_the_model_on_the_whole_recording(loose: Recording):
     found = run("WheelDrift", loose)["odometry"]
     model = wheel_odometry(loose)
     np.testing.assert_array_equal(found.t_ns, model.t_ns)
@@ -50,7 +50,7 @@ def test_wheels_that_do_not_slip_drift_less_than_wheels_that_do(firm: Recording,
     assert drifts["firm"] < drifts["loose"] < 0.15
 
 
-def test_a_gap_longer_than_allowed_is_not_driven_over():
+def test_a_gap_longer_than_allowed_is_not_bridged():
     odometry = FourWheelSteer(max_gap=0.5)
     wheels = WheelState(velocity=np.ones(4), steer_ticks=np.zeros(4))
     for seconds, x in ((0.0, 0.0), (0.4, 0.4), (2.0, 0.4), (2.1, 0.5)):
@@ -62,7 +62,7 @@ def test_wheels_without_steering_are_skipped():
     assert FourWheelSteer()(WheelState(velocity=np.ones(4))) is None
 
 
-def test_a_receiver_that_looks_north_looks_along_y_of_east_north_up():
+def test_heading_north_is_along_y_of_east_north_up():
     local = LocalPose()
     level = np.zeros(3)
     first = local(NavFix(0.5, 0.2, 100.0, attitude=level))
@@ -78,7 +78,7 @@ def test_fixes_without_position_or_attitude_are_skipped():
     assert LocalPose()(NavFix(0.5, 0.2, 100.0)) is None
 
 
-def test_drift_is_measured_from_the_place_and_heading_of_the_start():
+def test_drift_is_relative_to_the_start_pose():
     drift = PoseDrift(reference_body="body", estimate_body="body")
     drift.ctx.frames = FrameTree()
     drift.ctx.frames.add_static("world", "body", np.eye(4))

@@ -1,4 +1,4 @@
-"""Wheels of three kinds, each on a circle that is known."""
+"""Three wheel models on known circles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NS = 1_000_000_000
 
 
 def after(node: WheelOdometry, wheels: WheelState, seconds: float) -> np.ndarray:
-    """Where (x, y, heading) a node is that sees the same wheels ten times a second."""
+    """Return the pose (x, y, heading) of a node after constant wheel samples at 10 Hz."""
     for k in range(round(seconds * 10) + 1):
         node.ctx.time = k * NS // 10
         pose = node(wheels)
@@ -23,7 +23,7 @@ def after(node: WheelOdometry, wheels: WheelState, seconds: float) -> np.ndarray
     return np.array([*pose.position[:2], heading])
 
 
-def test_the_weeder_drives_the_circle_that_its_steering_says():
+def test_the_weeder_drives_the_circle_of_its_steering_angle():
     """README of the data: omega = v / 1.6 tan(0.95 steer)."""
     wheels = WheelState(velocity=np.array([1.0, 1.0]), steering=np.array(0.2))
     turned = np.tan(0.95 * 0.2) / 1.6 * 5.0
@@ -37,21 +37,21 @@ def test_wheels_of_opposite_speeds_turn_on_the_spot():
     np.testing.assert_allclose(after(Differential(track=0.6), wheels, 1.0), [0.0, 0.0, 1.0], atol=1e-9)
 
 
-def test_a_track_that_is_not_known_is_not_invented():
+def test_without_a_track_samples_are_skipped():
     wheels = WheelState(velocity=np.array([1.0, 1.0]))
     assert Differential()(wheels) is None
     assert model_for(wheels) is None
     assert model_for(wheels, track=0.5) is not None
 
 
-def test_sides_that_are_logged_apart_become_wheels():
+def test_separate_records_of_both_sides_are_joined():
     left, right = Record({"angular_velocity": 2.0}, t_ns=5), Record({"angular_velocity": 3.0})
     np.testing.assert_allclose(SideWheels(radius=0.3)(left, right).velocity, [0.6, 0.9])
     assert SideWheels()(left, right) is None
 
 
 @pytest.mark.parametrize("kind", ["poses", "twists", "positions"])
-def test_an_odometry_of_any_kind_gives_the_same_way(kind: str):
+def test_poses_positions_and_twists_give_the_same_path(kind: str):
     node = OdometryPose()
     for k in range(21):
         heading = 0.05 * k
