@@ -200,7 +200,7 @@ def test_a_report_on_a_run_that_is_not_to_be_trusted_begins_with_it(untrusted: P
     done = typed("report", untrusted, "-o", tmp_path / "page.html", "--no-check")
     assert done.returncode in (0, 4), done.stderr
     story = (tmp_path / "page.html").read_text().partition('class="story">')[2]
-    assert story.startswith('<p class="bad">Do not trust the run run: ')
+    assert story.startswith('<p class="bad">Not trustworthy: run run: ')
     assert "scans did not match" in story.partition("</p>")[0]
 
 

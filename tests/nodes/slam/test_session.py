@@ -52,7 +52,7 @@ def test_a_session_outputs_a_map_in_which_the_next_drive_is_localised(
     assert result is not None
     assert result.map is not None
     assert result.map.calibration == {"rays": 3}
-    assert "loops" in conclusions[0][0]
+    assert "loop closures" in conclusions[0][0]
     write_map(result.map, tmp_path / "map")
     ctx = Context(map=read_kept_map(tmp_path), concluded=lambda text, bad: conclusions.append((text, bad)))
     second = new_session(ctx)

@@ -202,8 +202,8 @@ def describe_map(place_map: PlaceMap) -> dict[str, Any]:
 
 
 def format_loop_count(count: int) -> str:
-    """Return a number of loops as text."""
-    return f"{count} loop" if count == 1 else f"{count} loops"
+    """Return a number of loop closures as text."""
+    return f"{count} loop closure{'' if count == 1 else 's'}"
 
 
 def is_z_down(place_map: PlaceMap) -> bool:
