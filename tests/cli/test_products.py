@@ -168,10 +168,10 @@ def test_a_payload_that_no_product_has_is_counted_and_swept(store: Path) -> None
     stray = payload_of(store).parent / f"{'0' * 64}.ply"
     stray.write_bytes(b"left by a process that was killed")
     told, document = verify(store)
-    assert (told.returncode, "1 stray payloads" in told.stdout) == (0, True)
-    assert len(document["strays"]) == 1  # pyright: ignore[reportArgumentType]
+    assert (told.returncode, "1 orphaned payloads" in told.stdout) == (0, True)
+    assert len(document["orphans"]) == 1  # pyright: ignore[reportArgumentType]
     assert stray.exists()
-    assert "1 stray payloads removed" in verify(store, "--sweep")[0].stdout
+    assert "1 orphaned payloads removed" in verify(store, "--sweep")[0].stdout
     assert not stray.exists()
     assert "stray" not in verify(store)[0].stdout
 

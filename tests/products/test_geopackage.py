@@ -77,7 +77,7 @@ def kill_at_random(path: Path, seed: int) -> set[str]:
 
 
 def check_after_kill(path: Path, kept: set[str]) -> int:
-    """Assert that a store is whole and lacks nothing; return how many strays there were."""
+    """Assert that a store is whole and lacks nothing; return how many orphans there were."""
     with open_store(path, create=False) as store:
         found = store.verify(sweep=True)
         assert found.problems == ()
@@ -86,8 +86,8 @@ def check_after_kill(path: Path, kept: set[str]) -> int:
         assert kept <= present | pruned
         area = Area(-1, -1, 1e6, 2, "site:yard")
         assert {product.id for product in store.find(ProductQuery(area=area))} == present
-        assert store.verify().strays == ()
-    return len(found.strays)
+        assert store.verify().orphans == ()
+    return len(found.orphans)
 
 
 def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_full_disk_leaves_it_readable(tmp_path: Path) -> None:
         second = store.put(*make(1))
         assert {product.id for product in store.find()} == {first, second}
         found = store.verify()
-    assert (found.problems, found.strays) == ((), ())
+    assert (found.problems, found.orphans) == ((), ())
 
 
 @pytest.fixture
@@ -168,15 +168,15 @@ def test_a_document_that_was_changed_is_named(tmp_path: Path) -> None:
         assert "changed" in what
 
 
-def test_strays_are_told_and_swept_by_pruning(tmp_path: Path) -> None:
+def test_orphans_are_told_and_swept_by_pruning(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.gpkg") as store:
         store.put(*make(1, content=b"x" * 5000))
-        stray = tmp_path / "a.payloads" / "ab" / ("ab" * 32 + ".tif")
-        stray.parent.mkdir()
-        stray.write_bytes(b"left by a killed process")
-        assert store.verify().strays == (str(stray),)
+        orphan = tmp_path / "a.payloads" / "ab" / ("ab" * 32 + ".tif")
+        orphan.parent.mkdir()
+        orphan.write_bytes(b"left by a killed process")
+        assert store.verify().orphans == (str(orphan),)
         store.prune(RetentionPolicy(keep_latest=10))
-        assert not stray.exists()
+        assert not orphan.exists()
         assert store.verify().problems == ()
 
 

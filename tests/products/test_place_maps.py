@@ -16,7 +16,7 @@ import transect
 from transect.archive.assembly.sources import build
 from transect.geometry import geodesy, se3
 from transect.products import ProductQuery, Site, open_store
-from transect.products.extents import look_at_places
+from transect.products.extents import extent_of_map
 from transect.products.reproduction import NotReproducibleError, reproduce
 from transect.products.run_products import keep_run
 from transect.recording.place_maps import digest_of_map, read_map
@@ -148,12 +148,12 @@ def test_the_footprint_of_a_map_is_the_hull_of_its_keyframes_on_earth_where_it_i
     [place], zone = geodesy.utm_from_geodetic(home[None])
     anchor = Anchor(f"EPSG:326{zone.number}", se3.from_matrix(np.eye(3), place))
     square = corners(NOTHING)
-    local = look_at_places(square, Site("yard")).place
+    local = extent_of_map(square, Site("yard")).place
     assert local is not None
     assert (local.crs, local.shape, set(local.points)) == (
         "site:yard", "Polygon", {(0.0, 0.0), (10.0, 0.0), (10.0, 10.0), (0.0, 10.0)},
     )  # fmt: skip
-    placed = look_at_places(replace(square, anchor=anchor), Site("yard")).place
+    placed = extent_of_map(replace(square, anchor=anchor), Site("yard")).place
     assert placed is not None
     assert placed.crs == "EPSG:4326"
     assert placed.box.x0 == pytest.approx(16.4, abs=1e-5)
@@ -166,8 +166,8 @@ def test_a_map_of_one_place_is_a_point_and_one_of_none_is_nowhere() -> None:
         NOTHING, t_ns=np.array([7]), poses=np.eye(4)[None], covariances=np.zeros((1, 6, 6)),
         session=np.zeros(1, int), observations=[{}],
     )  # fmt: skip
-    seen = look_at_places(one, Site("yard"))
+    seen = extent_of_map(one, Site("yard"))
     assert seen.time_ns == (7, 7)
     assert seen.place is not None
     assert (seen.place.shape, seen.place.points) == ("Point", ((0.0, 0.0),))
-    assert look_at_places(NOTHING, Site("yard")).place is None
+    assert extent_of_map(NOTHING, Site("yard")).place is None

@@ -24,7 +24,7 @@ from transect.products import (
     open_store,
 )
 from transect.products.export import map_figure
-from transect.products.extents import look_at
+from transect.products.extents import extent_of_file
 from transect.products.place import MARS, box_of_blob
 from transect.products.run_products import stream_of
 from transect.types import GridMap
@@ -102,23 +102,29 @@ def write_map(path: Path, crs: str, origin: tuple[float, float], cell: float) ->
 
 def test_a_map_lies_where_its_coordinate_system_says(tmp_path: Path) -> None:
     site = Site("field")
-    degrees = look_at(write_map(tmp_path / "a.tif", WGS84, (11.0, 48.0), 0.001), site).place
+    degrees = extent_of_file(write_map(tmp_path / "a.tif", WGS84, (11.0, 48.0), 0.001), site).place
     assert degrees is not None
     assert degrees.crs == WGS84
     box = degrees.box
     assert (box.x0, box.y0, box.x1, box.y1) == pytest.approx((11.0, 47.99, 11.02, 48.0), abs=1e-9)
     # 500 km east is the central meridian of a zone: 9 degrees in zone 32.
-    utm = look_at(write_map(tmp_path / "b.tif", "EPSG:32632", (500_000.0, 5_300_000.0), 1.0), site).place
+    utm = extent_of_file(
+        write_map(tmp_path / "b.tif", "EPSG:32632", (500_000.0, 5_300_000.0), 1.0), site
+    ).place
     assert utm is not None
     assert utm.crs == WGS84
     assert utm.box.x0 == pytest.approx(9.0, abs=1e-6)
     assert 47.8 < utm.box.y0 < 47.9
     # Lambert-93 has its central meridian, 3 degrees, at 700 km east, and its origin, 46.5, at 6600 km north.
-    lambert = look_at(write_map(tmp_path / "c.tif", "EPSG:2154", (700_000.0, 6_600_000.0), 1.0), site).place
+    lambert = extent_of_file(
+        write_map(tmp_path / "c.tif", "EPSG:2154", (700_000.0, 6_600_000.0), 1.0), site
+    ).place
     assert lambert is not None
     assert (lambert.box.x0, lambert.box.y1) == pytest.approx((3.0, 46.5), abs=1e-6)
-    assert look_at(write_map(tmp_path / "d.tif", "IAU_2015:30100", (0.0, 0.0), 0.001), site).place is None
-    own = look_at(write_map(tmp_path / "d.tif", "", (0.0, 0.0), 1.0), site).place
+    assert (
+        extent_of_file(write_map(tmp_path / "d.tif", "IAU_2015:30100", (0.0, 0.0), 0.001), site).place is None
+    )
+    own = extent_of_file(write_map(tmp_path / "d.tif", "", (0.0, 0.0), 1.0), site).place
     assert own is not None
     assert own.crs == "site:field"
 
@@ -128,14 +134,14 @@ def test_a_cloud_without_points_and_an_empty_trajectory_lie_nowhere(tmp_path: Pa
     head += "WIDTH 2\nHEIGHT 1\nPOINTS 2\nDATA ascii\n"
     cloud = tmp_path / "cloud.pcd"
     cloud.write_text(head + "nan nan nan\nnan nan nan\n")
-    assert look_at(cloud, Site("field")).place is None
+    assert extent_of_file(cloud, Site("field")).place is None
     cloud.write_text(head + "1 2 3\n4 6 3\n")
-    found = look_at(cloud, Site("field")).place
+    found = extent_of_file(cloud, Site("field")).place
     assert found is not None
     assert (found.box.x0, found.box.y1) == (1.0, 6.0)
     empty = tmp_path / "pose.tum"
     empty.write_text("")
-    assert look_at(empty, Site("field")).place is None
+    assert extent_of_file(empty, Site("field")).place is None
 
 
 def test_only_poses_and_arrays_can_be_fed_to_a_run() -> None:
@@ -184,7 +190,7 @@ def test_what_lies_on_earth_is_brought_to_the_site_that_is_drawn(tmp_path: Path)
 def test_several_products_that_begin_alike_are_told_apart(
     store: ProductStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transect.products.store._SHORTEST_ID", 3)
+    monkeypatch.setattr("transect.products.store.MIN_ID_DIGITS", 3)
     seen: dict[str, str] = {}
     number = 0
     while True:  # two ids with the same first digits: one in 4,096 pairs has three
@@ -228,7 +234,7 @@ def test_a_pruned_chain_keeps_what_its_last_product_needs(store: ProductStore) -
 
 
 def test_large_stores_merge_in_several_steps(new_store: NewStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.products.store.BATCH", 3)
+    monkeypatch.setattr("transect.products.store.MAX_BATCH_PRODUCTS", 3)
     mine, theirs = new_store(), new_store()
     theirs.put_many([make(number) for number in range(8)])
     merged = mine.merge(theirs)
@@ -283,9 +289,9 @@ def test_payloads_that_no_product_has_are_swept_from_a_server(server: str) -> No
         store.put(*make(0))
         with psycopg.connect(server.format("swept_one"), autocommit=True) as db:
             db.execute("INSERT INTO payloads VALUES (%s, 3)", ("ab" * 32,))
-        assert store.verify().strays == ("ab" * 32,)
-        assert store.verify(sweep=True).strays == ("ab" * 32,)
-        assert store.verify().strays == ()
+        assert store.verify().orphans == ("ab" * 32,)
+        assert store.verify(sweep=True).orphans == ("ab" * 32,)
+        assert store.verify().orphans == ()
         with psycopg.connect(server.format("swept_one"), autocommit=True) as db:
             db.execute("UPDATE payloads SET size = 1")
             db.execute("UPDATE pieces SET bytes = 'x'")

@@ -173,7 +173,7 @@ def test_a_deleted_product_says_why_and_its_history_stays(store: ProductStore) -
     assert "wrong calibration" in error.value.why
     assert [event.what for event in store.history(identifier[:10])] == ["put", "delete"]
     assert store.find() == []
-    assert store.verify().strays == ()
+    assert store.verify().orphans == ()
     store.put(product, data)
     assert store.content(identifier) == data
 
@@ -271,7 +271,7 @@ def test_changes_are_told_in_order_and_waited_for(new_store: NewStore) -> None:
 def test_verify_reads_every_product(store: ProductStore) -> None:
     store.put_many([make(0), make(1, content=b"u" * 5000)])
     found = store.verify()
-    assert (found.products, found.problems, found.strays) == (2, (), ())
+    assert (found.products, found.problems, found.orphans) == (2, (), ())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from transect.base.tables import size_text
-from transect.products.product import HEADINGS, SHORT, row_of, when_text, where_text
+from transect.products.product import HEADINGS, SHORT_ID_DIGITS, row_of, when_text, where_text
 
 from .shared.options import add_options, json_option, out_option
 from .shared.output import all_option, show_json, show_table
@@ -145,10 +145,10 @@ def show(store: str, identifier: str, as_json: bool) -> None:
         ("quality", ", ".join(f"{k} {v:g}" for k, v in product.quality.items())),
         ("payload", f"{product.payload.format}, {product.payload.size} bytes, {product.payload.sha256}"),
         ("computed by", made.tool), ("command", made.command),
-        ("inputs", ", ".join(each[:SHORT] for each in made.parents)),
+        ("inputs", ", ".join(each[:SHORT_ID_DIGITS] for each in made.parents)),
         ("conclusion", "; ".join(each["text"] for each in made.parameters.get("conclusions", ()))),
         ("files", ", ".join(map(_file_text, made.sources))),
-        ("used in", ", ".join(each[:SHORT] for each in children)),
+        ("used in", ", ".join(each[:SHORT_ID_DIGITS] for each in children)),
     ]  # fmt: skip
     for name, value in rows:
         if value:
@@ -226,7 +226,7 @@ def history(store: str, identifier: str | None, as_json: bool) -> None:
 def _event_row(event: StoreEvent) -> tuple[str, ...]:
     from transect.base.clocks import iso_from_ns
 
-    return iso_from_ns(event.t_ns, 0), event.what, event.id[:SHORT], event.reason
+    return iso_from_ns(event.t_ns, 0), event.what, event.id[:SHORT_ID_DIGITS], event.reason
 
 
 @command.command()
@@ -255,14 +255,14 @@ def _show_ancestor(found: Lineage, depth: int, is_first: bool) -> None:
     product, indent = found.product, "  " * depth
     what = " ".join(filter(None, (product.kind, product.name))) if product else ""
     note = found.note or ("" if is_first else "above")
-    click.echo(indent + " ".join(filter(None, (found.id[:SHORT], what, note and f"({note})"))))
+    click.echo(indent + " ".join(filter(None, (found.id[:SHORT_ID_DIGITS], what, note and f"({note})"))))
     for file in product.provenance.sources if product and is_first else ():
         click.echo(f"{indent}  {_file_text(file)}")
 
 
 def _file_text(file: SourceFile) -> str:
     files = f"{file.count} files, " if file.count > 1 else ""
-    return f"{file.label} ({files}{file.sha256[:SHORT]})"
+    return f"{file.label} ({files}{file.sha256[:SHORT_ID_DIGITS]})"
 
 
 @command.command()
@@ -272,7 +272,7 @@ def _file_text(file: SourceFile) -> str:
 def delete(store: str, identifier: str, reason: str) -> None:
     """Delete a product; its id and the reason stay in the history."""
     with _open(store) as opened:
-        click.echo(f"deleted {opened.delete(identifier, reason)[:SHORT]}")
+        click.echo(f"deleted {opened.delete(identifier, reason)[:SHORT_ID_DIGITS]}")
 
 
 @command.command()
@@ -325,7 +325,7 @@ def merge(store: str, other: str) -> int:
         f"{len(merged.damaged)} corrupt there"
     )
     for identifier in merged.damaged:
-        click.echo(f"corrupt: {identifier[:SHORT]}", err=True)
+        click.echo(f"corrupt: {identifier[:SHORT_ID_DIGITS]}", err=True)
     return ExitCode.DATA_LOST if merged.damaged else 0
 
 
@@ -343,9 +343,9 @@ def verify(store: str, sweep: bool, as_json: bool) -> int:
         show_json(vars(found))
     else:
         for identifier, what in found.problems:
-            click.echo(f"{identifier[:SHORT]}: {what}")
+            click.echo(f"{identifier[:SHORT_ID_DIGITS]}: {what}")
         orphans = (
-            f", {len(found.strays)} orphaned payloads{' deleted' if sweep else ''}" if found.strays else ""
+            f", {len(found.orphans)} orphaned payloads{' deleted' if sweep else ''}" if found.orphans else ""
         )
         click.echo(f"{found.products} products, {len(found.problems)} problems{orphans}")
     return ExitCode.BAD_VERDICT if found.problems else 0

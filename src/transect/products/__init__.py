@@ -1,7 +1,7 @@
-"""Results that are kept: findable by time and place, with what they were made from, and made again on demand.
+"""Stored results: found by time and position, with full provenance, and reproducible.
 
 `open_store` opens a GeoPackage, or a PostGIS database, as a `ProductStore`. Nothing here imports numpy or
-pyarrow until a product is drawn, exported or made again.
+pyarrow until a product is drawn, exported or reproduced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products for other programs and for people: GeoJSON, STAC catalogues, maps, and ROS's map_server."""
+"""Export of products: GeoJSON, STAC catalogues, map figures, and maps for ROS's map_server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def write_geojson(products: Sequence[Product], path: Path) -> None:
-    """Write products as features; those that lie in no known place on Earth have no geometry."""
+    """Write products as features; those without a known position on Earth have no geometry."""
     files.refuse_existing(path)
     files.write_text(path, geojson_text([feature_of(product) for product in products]))
 
@@ -41,7 +41,7 @@ def write_stac(store: ProductStore, products: Sequence[Product], folder: Path) -
     Returns
     -------
     list of Product
-        Those that it cannot have: STAC wants a time in UTC.
+        Those that were omitted: STAC needs a time in UTC.
     """
     files.refuse_existing(folder)
     timeless = [product for product in products if not _has_date(product)]
@@ -67,28 +67,28 @@ def _has_date(product: Product) -> bool:
 
 
 def feature_of(product: Product, asset: str = "") -> Feature:
-    """Return what others are told of a product."""
+    """Return a product as a feature for other programs."""
     place = None if product.place is None else on_earth(product.place)
-    said: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "kind": product.kind, "name": product.name, "robot": product.robot, "mission": product.mission,
         "frame": product.frame, "sha256": product.payload.sha256, "format": product.payload.format,
         "made_by": product.provenance.tool, "made_from": list(product.provenance.parents),
         **{f"quality_{name}": value for name, value in product.quality.items()},
     }  # fmt: skip
     if place is None and product.place is not None:
-        said["place"] = product.place.to_dict()
+        properties["place"] = product.place.to_dict()
     return Feature(
         product.id,
         place.shape if place else None,
         place.points if place else (),
         (product.t0_ns or 0, product.t1_ns or 0) if _has_date(product) else None,
-        {name: value for name, value in said.items() if value not in ("", [])},
+        {name: value for name, value in properties.items() if value not in ("", [])},
         asset,
     )
 
 
 def on_earth(place: Place) -> Place | None:
-    """Return a place in longitude and latitude on Earth; None if it is not known where that is."""
+    """Return a place in longitude and latitude on Earth; None if its position is unknown."""
     if place.crs == WGS84:
         return place
     if place.site is None or place.site.origin is None or place.site.body != WGS84:
@@ -99,14 +99,12 @@ def on_earth(place: Place) -> Place | None:
     return Place(place.shape, tuple((math.degrees(lon), math.degrees(lat)) for lat, lon, _ in found))
 
 
-HUGE = 10
-"""Times as wide as tracks and height maps an outline may be."""
-GROUNDS = ("GridMap", "DEM")
-"""Kinds that lie under the others."""
+MAX_OUTLINE_RATIO = 10  # of the width of an outline to that of tracks and height maps
+GROUND_KINDS = ("GridMap", "DEM")  # drawn below the others
 
 
 def map_figure(store: ProductStore, products: Sequence[Product], crs: str = "") -> Figure:
-    """Draw where products lie, from above.
+    """Draw the products from above.
 
     Parameters
     ----------
@@ -126,13 +124,13 @@ def map_figure(store: ProductStore, products: Sequence[Product], crs: str = "") 
     middle = _middle(placed) if crs in BODIES else None
     ground = next((found for product in placed if (found := _ground(store, product, middle))), None)
     lines = [(product, _metres(product.place, middle)) for product in placed if product.place]
-    areas, huge = _leave_out_huge(lines)
+    areas, omitted = _drop_large_outlines(lines)
     tracks = [
         PlottedTrack(_name(store, product), points) for product, points in lines if not _is_area(product)
     ]
-    caption = f"{len(placed) - huge} products in {crs}"
-    if huge:
-        caption += f", without {huge} that would be {HUGE} times as wide"
+    caption = f"{len(placed) - omitted} products in {crs}"
+    if omitted:
+        caption += f", without {omitted} more than {MAX_OUTLINE_RATIO} times as wide"
     if middle is not None:
         caption += f", metres from {middle[0]:.6f} E {middle[1]:.6f} N"
     north = middle is not None or all(p.place and p.place.site and p.place.site.origin for p in placed)
@@ -167,23 +165,23 @@ def _is_area(product: Product) -> bool:
     return product.place is not None and product.place.shape == "Polygon"
 
 
-def _leave_out_huge(lines: Sequence[tuple[Product, Floats]]) -> tuple[list[Floats], int]:
-    """Return outlines, but for those beside which nothing else could be seen; and how many these are."""
+def _drop_large_outlines(lines: Sequence[tuple[Product, Floats]]) -> tuple[list[Floats], int]:
+    """Return outlines, except those that dwarf everything else, and their number."""
     widths = [float(np.ptp(points, axis=0).max()) for _, points in lines]
     kept = [width for (each, _), width in zip(lines, widths, strict=True) if _is_chosen(each)]
-    most = HUGE * max(kept, default=math.inf)
+    most = MAX_OUTLINE_RATIO * max(kept, default=math.inf)
     areas = [(points, width) for (each, points), width in zip(lines, widths, strict=True) if _is_area(each)]
     found = [points for points, width in areas if width <= most]
     return found, len(areas) - len(found)
 
 
 def _is_chosen(product: Product) -> bool:
-    """Tell whether a product sets the size of the picture: tracks and height maps do."""
-    return not _is_area(product) or product.kind in GROUNDS
+    """Return whether a product determines the scale of the figure: tracks and height maps do."""
+    return not _is_area(product) or product.kind in GROUND_KINDS
 
 
 def _name(store: ProductStore, product: Product) -> str:
-    """Return whose it is, what it is, and which implementation made it."""
+    """Return robot, implementation and name of a product."""
     run = next((store.look_up(each) for each in product.provenance.parents[:1]), None)
     maker = run.name.rpartition("/")[2] if run else ""
     return " ".join(filter(None, (product.robot, maker, product.name or product.kind)))
@@ -206,8 +204,8 @@ def _metres(place: Place, middle: tuple[float, float] | None) -> Floats:
 
 
 def _ground(store: ProductStore, product: Product, middle: tuple[float, float] | None) -> GroundLayer | None:
-    """Return a height map in metres as it is drawn; None for what is none, or lies turned."""
-    if product.kind not in GROUNDS or product.payload.format != "tif" or middle is not None:
+    """Return a height map in metres as it is drawn; None for other products and rotated maps."""
+    if product.kind not in GROUND_KINDS or product.payload.format != "tif" or middle is not None:
         return None
     from transect.evaluation.positions.common_frame import ground_of
     from transect.formats import open as open_recording

@@ -1,8 +1,8 @@
-"""Time and place of what files hold: poses, height maps, clouds, maps of places.
+"""Time and position of the content of files: poses, height maps, clouds, keyframe maps.
 
-The frames of a run are located on Earth by the fixes of its recording, whatever they are called: a track is
-aligned with the fixes of the same times by a turn about the vertical and a shift. The antenna's lever arm is
-not removed: positions are good to a metre or two, which is what a search needs.
+The frames of a run are located on Earth by the fixes of its recording: a track is
+aligned with the fixes of the same times by a rotation about the vertical and a translation. The antenna's
+lever arm is not removed: positions are good to a metre or two, which suffices for a search.
 """
 
 from __future__ import annotations
@@ -24,43 +24,47 @@ if TYPE_CHECKING:
     from transect.types import PlaceMap
 
 
-MOST_POINTS = 200
-"""Of the track of a trajectory."""
-OUTLYING, MANY = 0.005, 1000
-"""Part of a cloud's points that its outline leaves out on each side, if it has many: a few are far off."""
+MAX_TRACK_POINTS = 200
+OUTLIER_RATIO = 0.005  # of a cloud's points on each side that its outline ignores,
+MIN_OUTLIER_POINTS = 1000  # if it has as many points
 _STAMP = re.compile(r"-?\d+").fullmatch
 _UTM = re.compile(r"EPSG:32([67])(\d\d)").fullmatch
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The time and the place of a file's content, as far as the file tells."""
+    """Time and position of a file's content, as far as known."""
 
     time_ns: tuple[int, int] | None = None
     place: Place | None = None
     frame: str = ""
 
 
-def look_at(file: Path, site: Site) -> Extent:
-    """Return the time and place of what a file holds; a file that nobody reads has none.
+def extent_of_file(file: Path, site: Site) -> Extent:
+    """Return time and position of a file's content; unknown for files without a reader.
 
     Parameters
     ----------
     site : Site
-        Whose frame positions without a coordinate system are taken to be in.
+        Frame of positions without a coordinate system.
     """
     stamp = (int(file.stem), int(file.stem)) if _STAMP(file.stem) else None
-    looks = {".tum": _look_at_poses, ".tif": _look_at_map, ".ply": _look_at_cloud, ".pcd": _look_at_cloud}
+    looks = {
+        ".tum": _extent_of_poses,
+        ".tif": _extent_of_grid,
+        ".ply": _extent_of_cloud,
+        ".pcd": _extent_of_cloud,
+    }
     if file.suffix not in looks:
         return Extent(stamp)
     try:
         found = looks[file.suffix](file, site)
     except TransectError:
-        return Extent(stamp)  # an empty trajectory, a map of nothing: kept as it is, and nowhere
+        return Extent(stamp)  # an empty trajectory, a map of nothing: kept without a position
     return Extent(found.time_ns or stamp, found.place, found.frame)
 
 
-def _look_at_poses(file: Path, site: Site) -> Extent:
+def _extent_of_poses(file: Path, site: Site) -> Extent:
     from transect.formats import open as open_recording
     from transect.recording import arrow
 
@@ -69,13 +73,13 @@ def _look_at_poses(file: Path, site: Site) -> Extent:
     if not len(table):
         return Extent()
     x, y, times = (arrow.numbers(table, name) for name in ("x", "y", "t_ns"))
-    chosen = [*range(0, len(x), max(1, len(x) // MOST_POINTS)), len(x) - 1]
+    chosen = [*range(0, len(x), max(1, len(x) // MAX_TRACK_POINTS)), len(x) - 1]
     points = tuple(dict.fromkeys((float(x[n]), float(y[n])) for n in chosen))
     place = Place("LineString", points, site=site) if len(points) > 1 else Place("Point", points, site=site)
     return Extent((int(times[0]), int(times[-1])), place, stream.frame)
 
 
-def _look_at_map(file: Path, site: Site) -> Extent:
+def _extent_of_grid(file: Path, site: Site) -> Extent:
     from transect.formats import open as open_recording
     from transect.types import GridMap
 
@@ -92,7 +96,7 @@ def _look_at_map(file: Path, site: Site) -> Extent:
 
 
 def _on_earth(shape: Shape, points: tuple[Xy, ...], crs: str) -> Place | None:
-    """Return a place in longitude and latitude; None for a coordinate system that is not known here."""
+    """Return a place in longitude and latitude; None for an unknown coordinate system."""
     if crs == WGS84:
         return Place(shape, points)
     utm = _UTM(crs)
@@ -118,7 +122,7 @@ def _by_projection(shape: Shape, points: tuple[Xy, ...], crs: str) -> Place | No
     return Place(shape, tuple((float(longitude), float(latitude)) for longitude, latitude in found))
 
 
-def _look_at_cloud(file: Path, site: Site) -> Extent:
+def _extent_of_cloud(file: Path, site: Site) -> Extent:
     import numpy as np
 
     from transect.formats import open as open_recording
@@ -131,12 +135,12 @@ def _look_at_cloud(file: Path, site: Site) -> Extent:
     frame = "" if cloud.frame == file.stem else cloud.frame  # a file without a frame is called by its name
     if not len(points):
         return Extent(frame=frame)
-    rim = OUTLYING if len(points) >= MANY else 0.0
+    rim = OUTLIER_RATIO if len(points) >= MIN_OUTLIER_POINTS else 0.0
     (x0, y0), (x1, y1) = np.quantile(points, (rim, 1 - rim), axis=0, method="nearest").tolist()
     return Extent(place=Place.of_box(Area(x0, y0, x1, y1, site.crs), site), frame=frame)
 
 
-def look_at_places(places: PlaceMap, site: Site) -> Extent:
+def extent_of_map(places: PlaceMap, site: Site) -> Extent:
     """Return the time of a map of places, and the hull of its keyframes: on Earth where it is anchored."""
     if not len(places):
         return Extent(frame=places.frame)

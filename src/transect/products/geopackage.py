@@ -17,12 +17,10 @@ from .product import Payload, Product
 from .storage import Found, PayloadFolder, area_in_site, conditions, meets_on_earth, newest_first
 from .store import Item, ProductQuery, ProductStore, StoreError, StoreEvent, What, now_ns
 
-INSIDE = 4096
-"""Payloads of up to so many bytes are kept inside the GeoPackage."""
-_PATIENCE_S = 60.0
-"""How long to wait for another process that writes."""
-_HAIR = 1e-9
-"""R-trees are asked for a little more: SQLite rounds outwards, but not numbers too small for a float32."""
+MAX_INLINE_BYTES = 4096  # of a payload that is stored inside the GeoPackage
+_LOCK_TIMEOUT_S = 60.0  # wait for another process that writes
+# Margin of R-tree queries: SQLite rounds bounds outwards, except numbers too small for a float32.
+_RTREE_MARGIN = 1e-9
 _NEWEST_FIRST = "p.t1_ns DESC NULLS LAST, p.id"
 
 
@@ -30,7 +28,7 @@ class GeoPackageStore(ProductStore):
     """Products in `NAME.gpkg`, payloads of more than 4 kB in `NAME.payloads/`.
 
     Several processes may read and write at once. A product is on disk when `put` returns: its payload first,
-    then its row; what a killed process leaves is a stray payload, never half a product.
+    then its row; a killed process leaves at most an orphaned payload, never half a product.
     """
 
     def __init__(self, path: Path | str, create: bool = True) -> None:
@@ -42,7 +40,7 @@ class GeoPackageStore(ProductStore):
         self.payloads = PayloadFolder(path.with_suffix(".payloads"))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
+            self._db = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
             self._open()
         except (sqlite3.Error, OSError) as error:
             raise StoreError(
@@ -65,7 +63,7 @@ class GeoPackageStore(ProductStore):
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
-        """Be the only one who writes; all of it is kept, or nothing."""
+        """Hold the write lock; all changes are committed, or none."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -106,7 +104,7 @@ class GeoPackageStore(ProductStore):
                     content.unlink(missing_ok=True)  # still there if it was not needed
 
     def _stage(self, product: Product, content: bytes | Path) -> bytes | Path:
-        if product.payload.size > INSIDE:
+        if product.payload.size > MAX_INLINE_BYTES:
             return self.payloads.stage(content, product.payload)
         data = content if isinstance(content, bytes) else content.read_bytes()
         if Payload.of(data, product.payload.format) != product.payload:
@@ -151,7 +149,10 @@ class GeoPackageStore(ProductStore):
         self._forget(payloads)
 
     def _forget(self, payloads: Sequence[Payload]) -> None:
-        """Remove files of payloads that no product has; in a second step, so that a kill leaves a stray."""
+        """Remove files of payloads that no product has.
+
+        In a second step, so that a killed process leaves an orphan.
+        """
         with self._writing() as db:
             for payload in payloads:
                 if (
@@ -160,10 +161,10 @@ class GeoPackageStore(ProductStore):
                 ):
                     self.payloads.remove(payload)
 
-    def _strays(self, sweep: bool) -> list[str]:
-        with self._writing() as db:  # nobody places a payload meanwhile
+    def _orphans(self, sweep: bool) -> list[str]:
+        with self._writing() as db:  # no payload is added meanwhile
             known = {row[0] for row in db.execute("SELECT sha256 FROM products WHERE payload IS NULL")}
-            found = self.payloads.strays(known)
+            found = self.payloads.orphans(known)
             for path in found if sweep else ():
                 path.unlink(missing_ok=True)
         return [str(path) for path in found]
@@ -188,7 +189,7 @@ class GeoPackageStore(ProductStore):
             return [row[0] for row in db.execute(query, (identifier,))]
 
     def read(self, identifier: str) -> Iterator[bytes]:
-        """Give the bytes of a product, in pieces."""
+        """Yield the bytes of a product, in pieces."""
         with self._reading() as db:
             query = "SELECT payload, document FROM products WHERE id = ?"
             found = db.execute(query, (identifier,)).fetchone()
@@ -200,7 +201,7 @@ class GeoPackageStore(ProductStore):
             yield from self.payloads.read(Product.from_document(found[1]).payload)
 
     def changes(self, since: int = 0, identifier: str = "") -> list[StoreEvent]:
-        """Return what happened after an event's number, in order; of one product, or of all."""
+        """Return the changes after an event's number, in order; of one product, or of all."""
         one = " AND id = ?" if identifier else ""
         query = f"SELECT number, t_ns, what, id, reason FROM events WHERE number > ?{one} ORDER BY number"
         with self._reading() as db:
@@ -209,7 +210,7 @@ class GeoPackageStore(ProductStore):
             ]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until somebody changed the store, or the time is over; tell whether somebody did."""
+        """Wait for a change of the store or a timeout; return whether there was a change."""
         until = time.monotonic() + seconds
         while self._newest_event() == self._seen:
             if time.monotonic() >= until:
@@ -237,7 +238,7 @@ class GeoPackageStore(ProductStore):
     def _select_in(
         self, area: Area, clauses: Sequence[str], values: Sequence[Any], latest: int | None
     ) -> Iterator[str]:
-        """Give documents of products in an area: by the R-trees, which are coarse, then exactly."""
+        """Yield documents of products in an area: coarsely by the R-trees, then exactly."""
         found: list[Found] = []
         for layer, site in self._layers(area.crs):
             box = area if site is None else area_in_site(area, site)
@@ -245,7 +246,12 @@ class GeoPackageStore(ProductStore):
                 continue
             exactly = "" if site else " AND p.x1 >= ? AND p.x0 <= ? AND p.y1 >= ? AND p.y0 <= ?"
             edges = (box.x0, box.x1, box.y0, box.y1)
-            coarse = (box.x0 - _HAIR, box.x1 + _HAIR, box.y0 - _HAIR, box.y1 + _HAIR)
+            coarse = (
+                box.x0 - _RTREE_MARGIN,
+                box.x1 + _RTREE_MARGIN,
+                box.y0 - _RTREE_MARGIN,
+                box.y1 + _RTREE_MARGIN,
+            )
             query = (
                 # CROSS JOIN: the R-tree first. The planner would begin with the time, 3,000 times as slow.
                 f'SELECT p.t1_ns, p.id, p.document FROM "rtree_{layer}_geom" AS r CROSS JOIN products AS p '
@@ -257,7 +263,7 @@ class GeoPackageStore(ProductStore):
         yield from newest_first(found, latest)
 
     def _layers(self, crs: str) -> list[tuple[str, Site | None]]:
-        """Return the layers to look into, with the site where the area must be brought into its frame."""
+        """Return the layers to search, with the site if the area must be transformed to its frame."""
         query = (
             "SELECT table_name, srs_name, description "
             "FROM gpkg_geometry_columns NATURAL JOIN gpkg_spatial_ref_sys"
@@ -271,7 +277,7 @@ class GeoPackageStore(ProductStore):
         return layers
 
     def close(self) -> None:
-        """Let go of it; the last one leaves a single file, without a write-ahead log."""
+        """Close the store; the last connection leaves a single file, without a write-ahead log."""
         self._db.close()
 
 
@@ -285,12 +291,12 @@ def _note(db: sqlite3.Connection, what: What, identifier: str, reason: str = "")
 
 
 class _Layers:
-    """The layers that products of one transaction go to, and how far those reach."""
+    """The layers of the products of one transaction, and their bounding boxes."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self._known: dict[tuple[str, str, Site | None], tuple[str, int]] = {}
-        self._reach: dict[str, tuple[float, float, float, float]] = {}
+        self._boxes: dict[str, tuple[float, float, float, float]] = {}
 
     def find(self, place: Place) -> tuple[str, int]:
         """Return the layer of a place, and the number of its coordinate system."""
@@ -300,13 +306,13 @@ class _Layers:
             self._known[key] = (schema.find_layer(self.db, place, system), system)
         layer, system = self._known[key]
         box = place.box
-        x0, y0, x1, y1 = self._reach.get(layer, (box.x0, box.y0, box.x1, box.y1))
-        self._reach[layer] = (min(x0, box.x0), min(y0, box.y0), max(x1, box.x1), max(y1, box.y1))
+        x0, y0, x1, y1 = self._boxes.get(layer, (box.x0, box.y0, box.x1, box.y1))
+        self._boxes[layer] = (min(x0, box.x0), min(y0, box.y0), max(x1, box.x1), max(y1, box.y1))
         return layer, system
 
     def close(self) -> None:
-        """Enter how far the layers reach, as GIS programs want to know."""
-        for layer, box in self._reach.items():
+        """Update the bounding boxes of the layers, which GIS programs need."""
+        for layer, box in self._boxes.items():
             self.db.execute(
                 "UPDATE gpkg_contents SET min_x = min(coalesce(min_x, ?1), ?1), "
                 "min_y = min(coalesce(min_y, ?2), ?2), max_x = max(coalesce(max_x, ?3), ?3), "

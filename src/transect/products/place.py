@@ -1,4 +1,4 @@
-"""Where a product lies: a geometry in a stated coordinate system, and boxes to look for it."""
+"""Location of a product: a geometry in a coordinate system, and its bounding box."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Xy = tuple[float, float]
 SHAPES: dict[Shape, int] = {"Point": 1, "LineString": 2, "Polygon": 3}
 """Geometries that a place may have, and their numbers in well-known binary."""
 WGS84, MOON, MARS = "EPSG:4326", "IAU_2015:30100", "IAU_2015:49900"
-_FEWEST = {"Point": 1, "LineString": 2, "Polygon": 4}
+_MIN_POINTS = {"Point": 1, "LineString": 2, "Polygon": 4}
 _SITE = re.compile(r"site:.+")
 
 
@@ -39,7 +39,7 @@ BODIES = {
 
 @dataclass(frozen=True)
 class Site:
-    """The local frame of a place of work: metres to the east and north of an origin."""
+    """Local frame of a work site: metres east and north of an origin."""
 
     name: str
     # Of the origin, in degrees; None where nobody measured it
@@ -53,7 +53,7 @@ class Site:
         if (self.longitude is None) != (self.latitude is None):
             raise UsageError(f"the origin of the site {self.name} has only one coordinate")
         if self.body not in BODIES:
-            raise UsageError(f"{self.body!r} is no body", hint=did_you_mean(self.body, BODIES))
+            raise UsageError(f"{self.body!r} is not a known body", hint=did_you_mean(self.body, BODIES))
 
     @property
     def crs(self) -> str:
@@ -88,7 +88,7 @@ class Area:
             )
 
     def meets(self, other: Area) -> bool:
-        """Tell whether two boxes of one coordinate system have a point in common."""
+        """Return whether two boxes of one coordinate system have a point in common."""
         apart = self.x1 < other.x0 or other.x1 < self.x0 or self.y1 < other.y0 or other.y1 < self.y0
         return self.crs == other.crs and not apart
 
@@ -100,7 +100,7 @@ class Area:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a product lies."""
+    """Geometry of a product."""
 
     shape: Shape  # `Point`, `LineString` (a track) or `Polygon` (an outline, closed)
     points: tuple[Xy, ...]  # x is east (m) or longitude (deg), y is north (m) or latitude (deg)
@@ -114,15 +114,15 @@ class Place:
         if self.site is None and self.crs.startswith("site:"):
             object.__setattr__(self, "site", Site(self.crs.removeprefix("site:")))
         if self.shape not in SHAPES:
-            raise UsageError(f"{self.shape!r} is no shape of a place", hint=did_you_mean(self.shape, SHAPES))
+            raise UsageError(f"{self.shape!r} is not a geometry", hint=did_you_mean(self.shape, SHAPES))
         points: tuple[Xy, ...] = tuple((float(x), float(y)) for x, y in self.points)
         object.__setattr__(self, "points", points)
-        if len(points) < _FEWEST[self.shape] or (self.shape == "Point" and len(points) > 1):
+        if len(points) < _MIN_POINTS[self.shape] or (self.shape == "Point" and len(points) > 1):
             raise UsageError(f"a {self.shape} cannot have {len(points)} points")
         if self.shape == "Polygon" and points[:1] != points[-1:]:
             raise UsageError("the outline of a place must end where it begins")
         if not all(math.isfinite(x) and math.isfinite(y) for x, y in points):
-            raise UsageError("a place has coordinates that are no numbers")
+            raise UsageError("a place has coordinates that are not finite")
 
     @property
     def box(self) -> Area:
@@ -153,10 +153,10 @@ class Place:
 
 
 def check_crs(crs: str) -> None:
-    """Raise a UsageError for what is no coordinate system of ours."""
+    """Raise a UsageError for an unknown coordinate system."""
     if crs not in BODIES and not _SITE.fullmatch(crs):
         known = [*BODIES, "site:NAME"]
-        raise UsageError(f"{crs!r} is no coordinate system that is known here", hint=f"{', '.join(known)}")
+        raise UsageError(f"{crs!r} is not a known coordinate system", hint=f"{', '.join(known)}")
 
 
 def wkb_of(place: Place) -> bytes:
@@ -195,7 +195,7 @@ def wkt_of(crs: str, site: Site | None = None) -> str:
     """Return the definition of a coordinate system, as GIS programs read it (OGC 01-009).
 
     A site with an origin is the plane that touches the body there (azimuthal equidistant: 4 um off the
-    tangent plane at 1 km), so that a GIS shows it in its place; one without is a plane that is nowhere.
+    tangent plane at 1 km), so that a GIS shows it in its place; one without has an unknown position.
     """
     if crs in BODIES:
         return _geographic(BODIES[crs])

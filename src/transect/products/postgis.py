@@ -17,8 +17,7 @@ from .store import Item, ProductQuery, ProductStore, StoreError, StoreEvent, Wha
 if TYPE_CHECKING:
     import psycopg
 
-PIECE = 8 << 20
-"""Bytes of a payload in one row."""
+PIECE_BYTES = 8 << 20  # of a payload in one row
 ROLES = {
     "transect_reader": "SELECT",
     "transect_writer": "SELECT, INSERT",
@@ -27,7 +26,7 @@ ROLES = {
 """What members of a role may do to the tables."""
 _TABLE_NAMES = "products, payloads, pieces, sites, parents, events"
 CHANNEL = "transect_products"
-_LOCK = 0x7472616E73656374
+_LOCK_KEY = 0x7472616E73656374
 """One transaction at a time enters rows, so that events are seen in the order of their numbers."""
 
 TABLES = """
@@ -151,7 +150,7 @@ class PostgisStore(ProductStore):
         with self._writing() as db:
             for product, content in items:
                 _upload(db, product.payload, content)
-            db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
             ids = [product.id for product, _ in items]
             found = db.execute("SELECT id FROM products WHERE id = ANY(%s)", (ids,)).fetchall()
             known = {row[0] for row in found}
@@ -163,7 +162,7 @@ class PostgisStore(ProductStore):
 
     def _remove(self, ids: Sequence[str], what: What, reason: str) -> None:
         with self._writing() as db:
-            db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
             gone = db.execute(
                 "DELETE FROM products WHERE id = ANY(%s) RETURNING id, sha256", (list(ids),)
             ).fetchall()
@@ -173,11 +172,11 @@ class PostgisStore(ProductStore):
             removed = {row[0] for row in gone}
             _note(db, what, [each for each in ids if each in removed], reason)
 
-    def _strays(self, sweep: bool) -> list[str]:
+    def _orphans(self, sweep: bool) -> list[str]:
         found = [row[0] for row in self._rows(f"SELECT sha256 FROM payloads WHERE {_ALONE} ORDER BY sha256")]
         if found and sweep:
             with self._writing() as db:
-                db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
                 db.execute(f"DELETE FROM payloads WHERE {_ALONE}".encode())
         return found
 
@@ -203,7 +202,7 @@ class PostgisStore(ProductStore):
         if payload is None:
             raise StoreError(f"there is no product {identifier[:12]}", where=self.address)
         number = 0
-        while (piece := self._one(_PIECE_OF, payload, number)) is not None:
+        while (piece := self._one(_PIECE_BYTES_OF, payload, number)) is not None:
             yield bytes(piece)
             number += 1
 
@@ -216,7 +215,7 @@ class PostgisStore(ProductStore):
         return [StoreEvent(*row) for row in self._rows(query, since, identifier, identifier)]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until somebody changed the store, or the time is over; tell whether somebody did."""
+        """Wait for a change of the store or a timeout; return whether there was a change."""
         with self._reading() as db:
             return any(True for _ in db.notifies(timeout=seconds, stop_after=1))
 
@@ -268,7 +267,7 @@ class PostgisStore(ProductStore):
 
 
 _ALONE = "NOT EXISTS (SELECT 1 FROM products WHERE products.sha256 = payloads.sha256)"
-_PIECE_OF = "SELECT bytes FROM pieces WHERE sha256 = %s AND number = %s"
+_PIECE_BYTES_OF = "SELECT bytes FROM pieces WHERE sha256 = %s AND number = %s"
 
 
 def _srid(crs: str) -> int:
@@ -286,7 +285,7 @@ def _upload(db: psycopg.Connection, payload: Payload, content: bytes | Path) -> 
         return
     if isinstance(content, Path) and Payload.of(content, payload.format) != payload:
         raise StoreError("the file is not what the product describes", where=str(content))
-    for number, piece in enumerate(pieces_of(content, PIECE)):
+    for number, piece in enumerate(pieces_of(content, PIECE_BYTES)):
         db.execute("INSERT INTO pieces VALUES (%s, %s, %s)", (payload.sha256, number, piece))
 
 

@@ -164,14 +164,14 @@ def provenance_from(record: Mapping[str, Any]) -> Provenance:
 
 
 HEADINGS = ("id", "kind", "name", "robot", "time", "place", "score", "size", "format")
-SHORT = 12
+SHORT_ID_DIGITS = 12
 """Digits of an id that are shown; six are enough to name a product."""
 
 
 def row_of(product: Product) -> tuple[str, ...]:
     """Return the cells of a product, under `HEADINGS`."""
     return (
-        product.id[:SHORT], product.kind, product.name, product.robot, when_text(product),
+        product.id[:SHORT_ID_DIGITS], product.kind, product.name, product.robot, when_text(product),
         where_text(product),
         "" if product.score is None else f"{product.score:.2f}", size_text(product.payload.size),
         product.payload.format,

@@ -1,4 +1,4 @@
-"""Making a product again from its inputs, and saying whether it is the same."""
+"""Reproduction of products from their inputs, and comparison with the originals."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class NotReproducibleError(StoreError):
-    """An input is missing or was changed, or nothing says how a product was made."""
+    """An input is missing or was changed, or the origin of a product is unknown."""
 
     exit_code = 4
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """How a second run compares with the first."""
+    """Comparison of a second run with the first."""
 
     # What was asked for, and the run that made it
     product: Product
@@ -67,7 +67,7 @@ def reproduce(store: ProductStore, identifier: str, look_in: Sequence[Path] = ()
     Raises
     ------
     NotReproducibleError
-        That says what is missing.
+        States what is missing.
     """
     product = store.get(identifier)
     run = _find_run(store, product)
@@ -91,12 +91,12 @@ def _find_run(store: ProductStore, product: Product) -> Product:
         made = store.look_up(parent)
         if made is not None and made.kind == RUN:
             return made
-    why = "a person put it, or the run that made it is not in this store"
-    raise NotReproducibleError(f"nothing says how {product.id[:12]} was made", where=store.address, why=why)
+    why = "it was added by hand, or its run is not in this store"
+    raise NotReproducibleError(f"the origin of {product.id[:12]} is unknown", where=store.address, why=why)
 
 
 def _find_compound(said: Mapping[str, Any], look_in: Sequence[Path], folder: Path) -> Compound:
-    """Return the compound as it was: that of this name, if it is unchanged, else from its description.
+    """Return the original compound: by its name if it is unchanged, else from its description.
 
     Nodes of a Python file are taken from a file of the same name and content: in the working directory, or
     where it is looked for.
@@ -126,7 +126,7 @@ def _find_compound(said: Mapping[str, Any], look_in: Sequence[Path], folder: Pat
         )
         files = f"{' and '.join(gone)} as the run used it is neither here nor where it was looked for: "
         raise NotReproducibleError(
-            f"the compound {name} cannot be made again", why=f"{files if gone else ''}{why}", hint=where
+            f"the compound {name} cannot be rebuilt", why=f"{files if gone else ''}{why}", hint=where
         ) from error
 
 
@@ -158,7 +158,7 @@ def _open_recording(
 
 
 def _given_streams(store: ProductStore, run: Product) -> Iterator[Stream]:
-    """Give what the run was fed with of other runs, under the names that it was wired by."""
+    """Yield what the run was fed with of other runs, under the names that it was wired by."""
     for product in map(store.get, run.provenance.parents):
         if product.kind in (PLACES, INPUTS):
             continue
@@ -178,7 +178,7 @@ def _find_moved(wanted: Mapping[str, str], path: Path, look_in: Sequence[Path]) 
 
 
 def _candidates(path: Path, wanted: Iterable[str], look_in: Sequence[Path]) -> Iterable[Path]:
-    """Give files of the same suffix, and folders that have a file of a wanted name; nearest first."""
+    """Yield files of the same suffix, and folders that have a file of a wanted name; nearest first."""
     names = {Path(name).name: name for name in wanted}
     for top in look_in:
         for found in _files_below(top):
@@ -231,7 +231,7 @@ def _find_map(
 def _map_candidates(
     store: ProductStore, path: str, digest: str, copy: Path, look_in: Sequence[Path]
 ) -> Iterator[tuple[str, Path]]:
-    """Give what may be a map, and what to call it: where it was, the store's (as a file), and others."""
+    """Yield what may be a map, and what to call it: where it was, the store's (as a file), and others."""
     yield path, Path(path)
     if (kept := find_kept_map(store, digest)) is not None:
         copy.write_bytes(store.content(kept.id))
@@ -378,7 +378,7 @@ def _differences(store: ProductStore, run: Product, recording: Recording) -> Ite
 
 
 def _is_another(streams: Mapping[str, str], recorded: Mapping[str, Any], recording: Recording) -> bool:
-    """Tell whether a run was of another recording: no path and no samples of a stream are the same."""
+    """Return whether a run was of another recording: no path and no samples of a stream are the same."""
     ends = [Path(path).parts for path in recorded["paths"]]  # where a relative one began is not known
     if any(source.path.absolute().parts[-len(end) :] == end for source in recording.sources for end in ends):
         return False
@@ -401,7 +401,7 @@ def _hash_calibration(recording: Recording) -> str:
 
 
 def _code_differences(said: Mapping[str, Any]) -> Iterator[str]:
-    """Give what of the code is not what it was: transect, its plug-ins, the compound, or other packages."""
+    """Yield what of the code is not what it was: transect, its plug-ins, the compound, or other packages."""
     from transect.engine import Compound
     from transect.engine.provenance import code_of_plugins, hash_of_package, versions
     from transect.errors import TransectError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from transect.errors import ParseError, UnsupportedError
 from transect.types.provenance import Provenance, SourceFile
 
-from .extents import Extent, FrameAnchor, find_anchors, look_at, look_at_places
+from .extents import Extent, FrameAnchor, extent_of_file, extent_of_map, find_anchors
 from .place import Site
 from .product import Payload, Product
 from .store import Item, ProductQuery, ProductStore
@@ -167,10 +167,10 @@ def _parts_of(folder: Path, output: Mapping[str, Any], site: Site) -> Iterator[O
 
         for place in sorted({(folder / name).parent for name in output["files"]}):
             said = {"digest": digest_of_map(place)}
-            yield OutputPart(pack_map(place), "zip", look_at_places(read_map(place), site), said)
+            yield OutputPart(pack_map(place), "zip", extent_of_map(read_map(place), site), said)
         return
     for file in (file for name in output["files"] for file in _files(folder / name)):
-        yield OutputPart(file, file.suffix.removeprefix(".").lower() or "bin", look_at(file, site))
+        yield OutputPart(file, file.suffix.removeprefix(".").lower() or "bin", extent_of_file(file, site))
 
 
 def _locate(extent: Extent, anchors: Mapping[str, FrameAnchor]) -> Extent:

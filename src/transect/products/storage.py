@@ -17,7 +17,7 @@ from .place import WGS84, Area, Site
 from .product import Payload, Product
 from .store import ProductQuery, StoreError
 
-_PIECE = 1 << 20
+_PIECE_BYTES = 1 << 20
 _NAME = re.compile(r"([0-9a-f]{64})\.[a-z0-9_]{1,16}").fullmatch
 
 
@@ -85,7 +85,7 @@ class PayloadFolder:
         """Remove a payload that nobody has any more."""
         self.path_of(payload).unlink(missing_ok=True)
 
-    def strays(self, known: set[str]) -> list[Path]:
+    def orphans(self, known: set[str]) -> list[Path]:
         """Return payloads whose hash is not known, and what killed writers left more than a day ago."""
         found: list[Path] = []
         with suppress(FileNotFoundError):
@@ -97,7 +97,7 @@ class PayloadFolder:
         return found
 
 
-def pieces_of(content: bytes | Path, size: int = _PIECE) -> Iterator[bytes]:
+def pieces_of(content: bytes | Path, size: int = _PIECE_BYTES) -> Iterator[bytes]:
     """Give bytes, or those of a file, in pieces of at most `size`."""
     if isinstance(content, bytes):
         yield from (content[start : start + size] for start in range(0, len(content), size))
@@ -160,7 +160,7 @@ def area_in_site(area: Area, site: Site) -> Area | None:
 
 
 def meets_on_earth(area: Area, site: Site, document: str) -> bool:
-    """Tell whether a product in a site has its box, in longitude and latitude, in an area."""
+    """Return whether a product in a site has its box, in longitude and latitude, in an area."""
     place = Product.from_document(document).place
     if place is None or place.site != site:
         return False

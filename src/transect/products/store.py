@@ -1,4 +1,4 @@
-"""What a store of products does, whatever it is kept in: put, find, follow, delete, merge, verify."""
+"""Interface of a store of products: put, find, lineage, delete, merge, verify."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from .place import Area
 from .product import Payload, Product
 
 What = Literal["put", "merge", "delete", "prune"]
-Item = tuple[Product, bytes | Path]
-"""A product, and its bytes or the file that has them."""
-BATCH = 1000
-"""Products that are merged in one transaction."""
-_SHORTEST_ID = 6
+Item = tuple[Product, bytes | Path]  # a product, and its bytes or the file that has them
+MAX_BATCH_PRODUCTS = 1000  # merged in one transaction
+MAX_BATCH_BYTES = 64 << 20  # payloads that a merge holds in memory
+MIN_ID_DIGITS = 6  # of an abbreviated id
 
 
 class StoreError(TransectError):
@@ -33,7 +32,7 @@ class DeletedError(StoreError):
 
 @dataclass(frozen=True)
 class ProductQuery:
-    """What is looked for; None asks for nothing."""
+    """Constraints on products; None is no constraint."""
 
     # Equal to the product's
     kind: str | None = None
@@ -51,7 +50,7 @@ class ProductQuery:
 
     @property
     def words(self) -> dict[str, str]:
-        """What must be equal, by the names of columns."""
+        """The columns that must be equal, and their values."""
         named = {name: getattr(self, name) for name in ("kind", "name", "robot", "mission", "frame")}
         said = {name: value for name, value in named.items() if value is not None}
         return said | ({"clock": self.clock} if self.time is not None else {})
@@ -59,7 +58,7 @@ class ProductQuery:
 
 @dataclass(frozen=True)
 class StoreEvent:
-    """What happened to a product: when (ns since 1970, by the writer's clock), what, and why."""
+    """A change of a store: time (ns since 1970, clock of the writer), kind, product and reason."""
 
     number: int
     t_ns: int
@@ -81,7 +80,7 @@ class Lineage:
         return f"Lineage({self.id[:12]!r}, {len(self.parents)} parents)"
 
     def walk(self) -> Iterator[tuple[int, Lineage, bool]]:
-        """Give (depth, product, whether it comes for the first time), each product's parents once."""
+        """Yield (depth, product, whether it is the first occurrence), each product's parents once."""
         pending, met = [(0, self)], set[int]()
         while pending:
             depth, one = pending.pop()
@@ -93,13 +92,13 @@ class Lineage:
 
     @property
     def ancestors(self) -> list[Lineage]:
-        """The product and all that it was made from, each once."""
+        """The product and all its ancestors, each once."""
         return [one for _, one, is_first in self.walk() if is_first]
 
 
 @dataclass(frozen=True)
 class RetentionPolicy:
-    """What may go when a store is pruned: products that fit all that is said; to say nothing is refused."""
+    """Products that pruning removes: those that meet all conditions, of which there must be one."""
 
     kinds: tuple[str, ...] = ()  # only these; () means all but runs, which others were made by
     before_ns: int | None = None  # what ended before this time
@@ -109,12 +108,12 @@ class RetentionPolicy:
     def __post_init__(self) -> None:
         if self.before_ns is None and self.keep_latest is None and self.below is None:
             hint = "an age, how many to keep, or a quality"
-            raise UsageError("a policy that says nothing would remove everything", hint=hint)
+            raise UsageError("a policy without conditions would remove everything", hint=hint)
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge did: ids that were added, were there, were deleted here, and are damaged there."""
+    """Result of a merge: ids that were added, known, deleted in this store, and damaged in the other."""
 
     added: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
@@ -124,37 +123,36 @@ class Merged:
 
 @dataclass(frozen=True)
 class Verified:
-    """What is wrong with a store."""
+    """Result of the verification of a store."""
 
     products: int  # that were looked at
     problems: tuple[tuple[str, str], ...] = ()  # the product's id, and what is wrong with it
     # Payloads that no product has; they were removed if `sweep` was asked for
-    strays: tuple[str, ...] = field(default=())
+    orphans: tuple[str, ...] = field(default=())
 
 
 class ProductStore(ABC):
-    """Where products are kept. Used with `with`, or closed by hand."""
+    """A store of products. Use it in a `with` block, or call `close`."""
 
-    address: str
-    """Where it is, as a person would type it."""
+    address: str  # as on the command line
 
-    # What a backend writes -----------------------------------------------------------------------------
+    # Implemented by backends -----------------------------------------------------------------------------
 
     @abstractmethod
     def _insert(self, items: Sequence[Item], what: What) -> None:
-        """Write products that are not there yet, all or none; return when they are on disk."""
+        """Write new products, all or none; return when they are on disk."""
 
     @abstractmethod
     def _remove(self, ids: Sequence[str], what: What, reason: str) -> None:
-        """Remove products, all or none, then payloads that nobody has any more."""
+        """Remove products, all or none, then payloads without products."""
 
     @abstractmethod
     def _document(self, identifier: str) -> str | None:
-        """Return the document of a product, None if it is not there."""
+        """Return the document of a product, None if it is not in the store."""
 
     @abstractmethod
     def _ids(self, prefix: str) -> list[str]:
-        """Return ids that begin so, present or deleted, in order; at most ten."""
+        """Return the first ten ids with a prefix, including those of deleted products."""
 
     @abstractmethod
     def _children(self, identifier: str) -> list[str]:
@@ -162,27 +160,27 @@ class ProductStore(ABC):
 
     @abstractmethod
     def _select(self, wanted: ProductQuery) -> Iterator[str]:
-        """Give the documents of products, those that end last first, then by id; `latest` is obeyed."""
+        """Yield the documents of at most `latest` products, those that end last first, then by id."""
 
     @abstractmethod
     def read(self, identifier: str) -> Iterator[bytes]:
-        """Give the bytes of a product, in pieces."""
+        """Yield the bytes of a product, in pieces."""
 
     @abstractmethod
     def changes(self, since: int = 0, identifier: str = "") -> list[StoreEvent]:
-        """Return what happened after an event's number, in order; of one product, or of all."""
+        """Return the changes after an event's number, in order; of one product, or of all."""
 
     @abstractmethod
     def wait(self, seconds: float) -> bool:
-        """Wait until somebody changed the store, or the time is over; tell whether somebody did."""
+        """Wait for a change of the store or a timeout; return whether there was a change."""
 
     @abstractmethod
-    def _strays(self, sweep: bool) -> list[str]:
-        """Return payloads that no product has, and remove them if asked."""
+    def _orphans(self, sweep: bool) -> list[str]:
+        """Return payloads without a product, and remove them if `sweep`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
 
     def __enter__(self) -> Self:
         return self
@@ -190,21 +188,21 @@ class ProductStore(ABC):
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self.close()
 
-    # What every store does -----------------------------------------------------------------------------
+    # Common to all stores -----------------------------------------------------------------------------
 
     def put(self, product: Product, content: bytes | Path) -> str:
-        """Keep a product and return its id; when this returns it is on disk.
+        """Store a product and return its id; it is on disk then.
 
         Parameters
         ----------
         content : bytes or Path
-            What `product.payload` describes.
+            The bytes that `product.payload` describes.
         """
         self.put_many([(product, content)])
         return product.id
 
     def put_many(self, items: Sequence[Item]) -> list[str]:
-        """Keep products, all or none, and return their ids; one that is there already is left as it is."""
+        """Store products, all or none, and return their ids; existing ones are unchanged."""
         for product, content in items:
             if isinstance(content, bytes) and Payload.of(content, product.payload.format) != product.payload:
                 raise StoreError(f"the bytes are not those of the {product.kind}", why="another hash or size")
@@ -213,21 +211,21 @@ class ProductStore(ABC):
         return [product.id for product, _ in items]
 
     def get(self, identifier: str) -> Product:
-        """Return a product by its id, or by the first digits of it.
+        """Return a product by its id or an unambiguous abbreviation.
 
         Raises
         ------
         DeletedError
-            That says why and when it was deleted.
+            If it was deleted; states when and why.
         StoreError
-            If there is none, or several begin so.
+            If there is none, or several match.
         """
         whole = self._whole(identifier)
         document = self._document(whole)
         if document is not None:
             return Product.from_document(document)
         raise DeletedError(
-            f"the product {whole[:12]} was deleted", where=self.address, why=self._farewell(whole)
+            f"the product {whole[:12]} was deleted", where=self.address, why=self._describe_deletion(whole)
         )
 
     def content(self, identifier: str) -> bytes:
@@ -235,19 +233,19 @@ class ProductStore(ABC):
         return b"".join(self.read(self.get(identifier).id))
 
     def find(self, wanted: ProductQuery | None = None) -> list[Product]:
-        """Return the products that fit, those that end last first."""
+        """Return matching products, those that end last first."""
         return [Product.from_document(document) for document in self._select(wanted or ProductQuery())]
 
     def history(self, identifier: str) -> list[StoreEvent]:
-        """Return what happened to a product, also to one that was deleted."""
+        """Return the changes of a product, which may have been deleted."""
         return self.changes(identifier=self._whole(identifier))
 
     def lineage(self, identifier: str) -> Lineage:
-        """Return what a product was made from, and that from, and so on."""
+        """Return the graph of everything that a product was made from."""
         whole, known = self._whole(identifier), dict[str, Lineage]()
         pending: list[tuple[str, Product | None]] = [(whole, None)]
         above = set[str]()
-        while pending:  # by hand: a chain may be longer than Python's stack
+        while pending:  # iterative: a chain may be longer than Python's stack
             each, product = pending[-1]
             if product is None and each not in known:
                 if (product := self.look_up(each)) is None:
@@ -265,7 +263,7 @@ class ProductStore(ABC):
         return known[whole]
 
     def look_up(self, identifier: str) -> Product | None:
-        """Return the product with a whole id, None if it is not there."""
+        """Return the product with a full id, None if it is not in the store."""
         document = self._document(identifier)
         return Product.from_document(document) if document is not None else None
 
@@ -279,32 +277,32 @@ class ProductStore(ABC):
         return self._children(self._whole(identifier))
 
     def delete(self, identifier: str, reason: str) -> str:
-        """Delete a product and return its id; the reason stays.
+        """Delete a product and return its id; the reason is recorded.
 
-        Its children keep naming it, and `lineage` says that it was deleted.
+        Its children keep their reference to it, and `lineage` states that it was deleted.
         """
         if not reason.strip():
-            raise UsageError("a product is deleted for a reason", hint="say which")
+            raise UsageError("a product is deleted for a reason", hint="give one")
         whole = self.get(identifier).id
         self._remove([whole], "delete", reason)
         return whole
 
     def prune(self, policy: RetentionPolicy, reason: str = "pruned", dry_run: bool = False) -> list[Product]:
-        """Remove what a policy lets go, and payloads that nobody has; return the products.
+        """Remove the products that a policy selects, and orphaned payloads; return the products.
 
-        What another product that stays was made from stays, too.
+        Ancestors of remaining products remain, too.
         """
-        leaving = {product.id: product for product in self._disposable(policy)}
-        for identifier in self._find_needed(leaving):
-            leaving.pop(identifier)
-        if leaving and not dry_run:
-            self._remove(list(leaving), "prune", reason)
+        removable = {product.id: product for product in self._disposable(policy)}
+        for identifier in self._find_needed(removable):
+            removable.pop(identifier)
+        if removable and not dry_run:
+            self._remove(list(removable), "prune", reason)
         if not dry_run:
-            self._strays(sweep=True)
-        return list(leaving.values())
+            self._orphans(sweep=True)
+        return list(removable.values())
 
     def merge(self, other: ProductStore) -> Merged:
-        """Take over what another store has; what was deleted here stays deleted, damaged ones stay there."""
+        """Copy the products of another store, except those deleted in this one and damaged ones."""
         found: dict[str, list[str]] = {"added": [], "known": [], "deleted": [], "damaged": []}
         batch: list[Item] = []
         for product in other.find():
@@ -313,35 +311,38 @@ class ProductStore(ABC):
                 found["known"].append(identifier)
             elif self.changes(identifier=identifier):
                 found["deleted"].append(identifier)
-            elif (content := _whole_content(other, product)) is None:
+            elif (content := _intact_content(other, product)) is None:
                 found["damaged"].append(identifier)
             else:
                 found["added"].append(identifier)
                 batch.append((product, content))
-            if len(batch) == BATCH or sum(each.payload.size for each, _ in batch) > _MERGED_AT_ONCE:
+            if (
+                len(batch) == MAX_BATCH_PRODUCTS
+                or sum(each.payload.size for each, _ in batch) > MAX_BATCH_BYTES
+            ):
                 self._insert(batch, "merge")
                 batch = []
         self._insert(batch, "merge")
         return Merged(**{name: tuple(ids) for name, ids in found.items()})
 
     def verify(self, sweep: bool = False) -> Verified:
-        """Read every product, hash it again, and say what is wrong; `sweep` removes strays."""
+        """Read and hash every product, and return the problems; `sweep` removes orphaned payloads."""
         problems: list[tuple[str, str]] = []
         number = 0
         for document in self._select(ProductQuery()):
             number += 1
             product = Product.from_document(document)
             if self._document(product.id) is None:
-                problems.append((product.id, "what it says was changed: its id is not the hash of it"))
-            elif (wrong := _what_is_wrong(self, product)) is not None:
+                problems.append((product.id, "its document was changed: the id is not its hash"))
+            elif (wrong := _damage_of(self, product)) is not None:
                 problems.append((product.id, wrong))
-        return Verified(number, tuple(problems), tuple(self._strays(sweep)))
+        return Verified(number, tuple(problems), tuple(self._orphans(sweep)))
 
     # Helpers -------------------------------------------------------------------------------------------
 
     def _whole(self, identifier: str) -> str:
-        if len(identifier) < _SHORTEST_ID:
-            hint = f"at least {_SHORTEST_ID} digits of its id"
+        if len(identifier) < MIN_ID_DIGITS:
+            hint = f"at least {MIN_ID_DIGITS} digits of its id"
             raise UsageError(f"{identifier!r} is too short to name a product", hint=hint)
         known = self._ids(identifier.lower())
         if len(known) == 1:
@@ -353,7 +354,7 @@ class ProductStore(ABC):
         hint = did_you_mean(identifier, names) or "look for it: transect products find"
         raise StoreError(f"there is no product {identifier}", where=self.address, hint=hint)
 
-    def _farewell(self, identifier: str) -> str:
+    def _describe_deletion(self, identifier: str) -> str:
         from transect.base.clocks import iso_from_ns
 
         last = [event for event in self.changes(identifier=identifier) if event.what in ("delete", "prune")][
@@ -363,7 +364,7 @@ class ProductStore(ABC):
 
     def _why_missing(self, identifier: str) -> str:
         gone = any(event.what in ("delete", "prune") for event in self.changes(identifier=identifier))
-        return self._farewell(identifier) if gone else "not in this store"
+        return self._describe_deletion(identifier) if gone else "not in this store"
 
     def _disposable(self, policy: RetentionPolicy) -> Iterator[Product]:
         kept: dict[tuple[str, str, str], int] = {}
@@ -372,16 +373,18 @@ class ProductStore(ABC):
                 continue
             group = (product.kind, product.name, product.robot)
             kept[group] = kept.get(group, 0) + 1
-            young = policy.keep_latest is not None and kept[group] <= policy.keep_latest
-            late = policy.before_ns is not None and not _ended_before(product, policy.before_ns)
-            good = policy.below is not None and (product.score or 0.0) >= policy.below
-            if not (young or late or good):
+            is_recent = policy.keep_latest is not None and kept[group] <= policy.keep_latest
+            is_late = policy.before_ns is not None and not _ended_before(product, policy.before_ns)
+            is_good = policy.below is not None and (product.score or 0.0) >= policy.below
+            if not (is_recent or is_late or is_good):
                 yield product
 
-    def _find_needed(self, leaving: Iterable[str]) -> set[str]:
-        """Return those of some products from which products that stay were made, directly or not."""
-        leaving, needed = set(leaving), set[str]()
-        pending = [each for each in leaving if any(child not in leaving for child in self._children(each))]
+    def _find_needed(self, removable: Iterable[str]) -> set[str]:
+        """Return which of some products are ancestors of products that remain."""
+        removable, needed = set(removable), set[str]()
+        pending = [
+            each for each in removable if any(child not in removable for child in self._children(each))
+        ]
         while pending:
             identifier = pending.pop()
             if identifier in needed:
@@ -389,12 +392,8 @@ class ProductStore(ABC):
             needed.add(identifier)
             document = self._document(identifier)
             parents = Product.from_document(document).provenance.parents if document else ()
-            pending += [parent for parent in parents if parent in leaving]
+            pending += [parent for parent in parents if parent in removable]
         return needed
-
-
-_MERGED_AT_ONCE = 64 << 20
-"""Bytes of payloads that a merge holds in memory."""
 
 
 def now_ns() -> int:
@@ -406,7 +405,7 @@ def _ended_before(product: Product, t_ns: int) -> bool:
     return product.t1_ns is not None and product.t1_ns < t_ns
 
 
-def _whole_content(store: ProductStore, product: Product) -> bytes | None:
+def _intact_content(store: ProductStore, product: Product) -> bytes | None:
     try:
         content = b"".join(store.read(product.id))
     except StoreError:
@@ -414,7 +413,7 @@ def _whole_content(store: ProductStore, product: Product) -> bytes | None:
     return content if Payload.of(content, product.payload.format) == product.payload else None
 
 
-def _what_is_wrong(store: ProductStore, product: Product) -> str | None:
+def _damage_of(store: ProductStore, product: Product) -> str | None:
     from hashlib import sha256
 
     digest, size = sha256(), 0
