@@ -75,7 +75,7 @@ SEEDS, ETNA_SEEDS = (301, 302, 303), (304, 305, 306)
 MIN_FRAMES_PER_S, DAY_S, ETNA_DAY_S, ETNA_SCALE, ETNA_IMAGE_STEP = 25.0, 30.0, 66.0, 0.35, 8
 """Required frame rate; duration for 20 m; on Etna a scale of the images, and every eighth image."""
 RUN_COUNT, COMMAND_COUNT = 3, 10
-"""Repetitions, of which the shortest time counts: a street of 56 pairs takes two seconds."""
+"""Repetitions; the shortest time is reported: a street of 56 pairs takes two seconds."""
 MAX_ERROR_BEYOND_SLIP_PERCENT = 2.0
 """An inertial system has no slip."""
 TURNS = ((70, 30), (-90, 35), (90, 40), (-120, 45))

@@ -62,9 +62,9 @@ def test_without_a_fault_it_lists_them_all() -> None:
 
 
 def test_a_fault_without_a_recording_is_described() -> None:
-    lines = {line[:17].strip(): line[17:] for line in run("--fault", "encoder-drift").stdout.splitlines()}
-    assert lines["to"] == "JointState (encoders of joints that also have potentiometers)"
-    assert (lines["severity counts"], lines["detected as"]) == ("rad", "DISAGREE")
+    lines = {line[:18].strip(): line[18:] for line in run("--fault", "encoder-drift").stdout.splitlines()}
+    assert lines["streams"] == "JointState (encoders of joints that also have potentiometers)"
+    assert (lines["unit of severity"], lines["detected as"]) == ("rad", "DISAGREE")
     assert lines["parameters"] == "--set radians=0.2"
 
 
@@ -112,7 +112,7 @@ def test_another_format_and_parameters_of_the_fault_can_be_asked_for(dataset: Pa
 def test_what_the_format_cannot_carry_is_said(dataset: Path, tmp_path: Path) -> None:
     arguments = ("--fault", "stuck", "--severity", 1, "--format", "rosbag", "-o", tmp_path / "log")
     done = run(dataset, *arguments)
-    assert "not carried: " in done.stderr
+    assert "not written: " in done.stderr
 
 
 def test_a_format_that_cannot_hold_the_fault_is_refused(dataset: Path, tmp_path: Path) -> None:

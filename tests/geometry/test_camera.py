@@ -155,7 +155,7 @@ def test_a_fisheye_point_beyond_90_degrees_has_no_place_on_the_plane():
     assert np.isnan(straight[1]).all()
 
 
-def test_skewed_pixels_come_back():
+def test_projection_inverts_unprojection_with_skew():
     skewed = [[400, 3.0, 300], [0, 410, 200], [0, 0, 1]]
     points = ahead(50)
     np.testing.assert_allclose(

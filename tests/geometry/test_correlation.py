@@ -110,7 +110,7 @@ def test_a_wild_stamp_is_refused_before_memory_is_taken():
     a_ns, a = logged(100, seconds=1)
     wild = a_ns.copy()
     wild[-1] = NOW
-    with pytest.raises(GeometryError, match="wild time stamp"):
+    with pytest.raises(GeometryError, match="outliers among the time stamps"):
         time_offset(a_ns, a, wild, a)
 
 

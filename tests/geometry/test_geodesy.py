@@ -63,7 +63,7 @@ def test_ecef_agrees_with_pymap3d_both_ways():
 
 
 @given(everywhere(lowest=-1e6, highest=1e8))
-def test_geodetic_points_come_back_from_ecef_from_deep_below_to_far_above(points):
+def test_geodetic_points_survive_a_round_trip_through_ecef_at_all_heights(points):
     back = geodesy.geodetic_from_ecef(geodesy.ecef_from_geodetic(points))
     np.testing.assert_allclose(back[:, 0], points[:, 0], atol=1e-12)
     np.testing.assert_allclose(back[:, 2], points[:, 2], atol=1e-6)
@@ -101,7 +101,7 @@ def test_local_points_around_the_lander_agree_with_pymap3d(axes):
 
 @pytest.mark.parametrize("axes", ["ENU", "NED", "NWU"])
 @given(points=vectors(20_000))
-def test_local_points_come_back_from_geodetic(axes, points):
+def test_local_points_survive_a_round_trip_through_geodetic(axes, points):
     geodetic = geodesy.geodetic_from_local(points, LANDER, axes)
     np.testing.assert_allclose(geodesy.local_from_geodetic(geodetic, LANDER, axes), points, atol=1e-6)
 
@@ -209,7 +209,7 @@ def test_zones_agree_with_those_that_pyproj_finds():
         np.float64, st.tuples(st.integers(1, 5), st.just(3)), elements=st.floats(-1, 1, allow_subnormal=False)
     )
 )
-def test_geodetic_points_come_back_from_utm(points):
+def test_geodetic_points_survive_a_round_trip_through_utm(points):
     points = points * [np.radians(80), np.radians(3), 5000] + [0, np.radians(15), 0]
     for zone in (Zone(33, True), Zone(33, False)):
         utm, _ = geodesy.utm_from_geodetic(points, zone)

@@ -16,7 +16,7 @@ OPTICAL = rotations.quaternion_from_matrix(np.array([[0.0, 0, 1], [-1, 0, 0], [0
 
 
 def drive(rise: float, turn: float) -> tuple[Floats, Floats]:
-    """Positions, z up, and attitudes with x forward, of 100 m that rise and turn by so much."""
+    """Positions, z up, and attitudes with x forward, of a path of 100 m with a given rise and turn."""
     heading, pitch = turn * ALONG, np.full(80, -np.arctan(rise))
     attitudes = rotations.quaternion_from_euler("xyz", np.column_stack([0 * ALONG, pitch, heading]))
     step = rotations.rotate(attitudes, np.array([100 / 79, 0.0, 0.0]))

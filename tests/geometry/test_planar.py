@@ -46,7 +46,7 @@ def test_rates_are_averaged_over_their_step():
 
 
 def test_times_that_step_back_are_refused():
-    with pytest.raises(GeometryError, match="steps back"):
+    with pytest.raises(GeometryError, match="time decreases"):
         planar.motions_from_rates(np.array([1, 0]), np.zeros((2, 3)))
 
 

@@ -55,7 +55,7 @@ def test_rotating_agrees_with_scipy(q, v):
 
 
 @given(quaternions())
-def test_a_rotation_followed_by_its_conjugate_is_none(q):
+def test_a_rotation_times_its_conjugate_is_the_identity(q):
     identity = rot.multiply(q, rot.conjugate(q))
     np.testing.assert_allclose(identity, np.tile([0, 0, 0, 1.0], (len(q), 1)), atol=1e-15)
 
@@ -147,14 +147,14 @@ def test_matrices_agree_with_scipy(q):
 
 
 @given(quaternions())
-def test_a_quaternion_comes_back_from_its_matrix_with_w_not_negative(q):
+def test_a_quaternion_survives_a_round_trip_through_its_matrix_with_w_not_negative(q):
     back = rot.quaternion_from_matrix(rot.matrix_from_quaternion(q))
     assert same_rotation(back, q, 1e-8)
     assert np.all(back[:, 3] >= 0)
 
 
 @pytest.mark.parametrize("axis", [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, -1, 1]])
-def test_half_turns_come_back_from_their_matrix(axis):
+def test_half_turns_survive_a_round_trip_through_their_matrix(axis):
     unit = np.array(axis) / np.linalg.norm(axis)
     q = rot.quaternion_from_matrix(2 * np.outer(unit, unit) - np.eye(3))
     np.testing.assert_allclose(np.abs(q @ [*unit, 0]), 1, atol=1e-15)
@@ -222,7 +222,7 @@ def test_at_gimbal_lock_the_last_angle_is_zero_and_the_rotation_is_kept(conventi
 
 
 @given(vectors(np.pi))
-def test_roll_pitch_yaw_come_back_as_the_same_rotation(angles):
+def test_roll_pitch_yaw_survive_a_round_trip_as_the_same_rotation(angles):
     q = rot.quaternion_from_euler("rpy", angles)
     back = rot.euler_from_quaternion("rpy", q)
     assert same_rotation(rot.quaternion_from_euler("rpy", back), q, 1e-6)
@@ -246,7 +246,7 @@ def test_angles_must_match_the_axes_and_three_are_needed_to_go_back():
 
 
 @given(vectors(1.8))
-def test_rotation_vectors_shorter_than_half_a_turn_come_back(v):
+def test_rotation_vectors_shorter_than_half_a_turn_survive_a_round_trip(v):
     by_quaternion = rot.rotation_vector_from_quaternion(rot.quaternion_from_rotation_vector(v))
     np.testing.assert_allclose(by_quaternion, v, rtol=1e-12, atol=1e-300)
     np.testing.assert_allclose(

@@ -17,7 +17,7 @@ def identities(n):
 
 
 @given(quaternions(), vectors(1e4))
-def test_a_transform_times_its_inverse_is_none(q, t):
+def test_a_transform_times_its_inverse_is_the_identity(q, t):
     transforms = poses(q, t)
     np.testing.assert_allclose(
         se3.compose(transforms, se3.invert(transforms)), identities(len(transforms)), atol=1e-10
@@ -25,7 +25,7 @@ def test_a_transform_times_its_inverse_is_none(q, t):
 
 
 @given(quaternions(), vectors(1e4))
-def test_quaternion_and_translation_come_back(q, t):
+def test_quaternion_and_translation_survive_a_round_trip(q, t):
     transforms = poses(q, t)
     back_q, back_t = se3.to_quaternion(transforms)
     np.testing.assert_array_equal(back_t, t[: len(transforms)])
@@ -88,12 +88,12 @@ def test_a_nan_point_stays_alone():
 
 
 @given(vectors(1.8, columns=6))
-def test_twists_come_back_from_their_transforms(xi):
+def test_twists_survive_a_round_trip_through_transforms(xi):
     np.testing.assert_allclose(se3.log(se3.exp(xi)), xi, atol=1e-7)
 
 
 @given(quaternions(), vectors(100))
-def test_transforms_come_back_from_their_twists_also_half_turns(q, t):
+def test_transforms_survive_a_round_trip_through_twists_also_half_turns(q, t):
     transforms = poses(q, t)
     np.testing.assert_allclose(se3.exp(se3.log(transforms)), transforms, atol=1e-6)
 
@@ -121,7 +121,7 @@ def test_an_uncertain_yaw_becomes_an_uncertain_place_at_the_end_of_a_lever():
 
 
 @given(quaternions(), vectors(10))
-def test_a_covariance_stays_symmetric_positive_and_comes_back(q, t):
+def test_a_covariance_stays_symmetric_positive_and_survives_a_round_trip(q, t):
     transforms = poses(q, t)
     root = np.arange(36).reshape(6, 6) / 36 + np.eye(6)
     covariance = root @ root.T

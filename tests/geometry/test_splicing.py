@@ -19,10 +19,10 @@ def elsewhere(*twist: float) -> Floats:
 
 @given(st.integers(1, 98), st.integers(0, 30), st.floats(-3, 3), st.floats(-50, 50))
 def test_two_tracks_of_the_same_motion_make_that_motion_wherever_they_are_cut(
-    cut: int, doubted: int, turn: float, away: float
+    cut: int, earlier: int, turn: float, away: float
 ) -> None:
     other = elsewhere(away, 2.0, -1.0, 0.3, 0.0, turn) @ TRUE
-    change = TrackSwitch(int(T_NS[cut]), int(T_NS[max(cut - doubted, 0)]), 1)
+    change = TrackSwitch(int(T_NS[cut]), int(T_NS[max(cut - earlier, 0)]), 1)
     found = splice([PoseTrack(T_NS, TRUE), PoseTrack(T_NS, other)], 0, [change])
     np.testing.assert_allclose(found.poses, TRUE, atol=1e-9)
     assert np.array_equal(found.t_ns, T_NS)

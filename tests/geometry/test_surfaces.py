@@ -32,7 +32,7 @@ def test_spacing_of_a_grid_is_its_step():
 
 
 @pytest.mark.parametrize("count", [100, 400])
-def test_so_many_voxels_are_occupied_as_were_wanted(count: int):
+def test_the_number_of_occupied_voxels_is_the_requested_one(count: int):
     points = np.random.default_rng(0).uniform(0, [10, 10, 0.001], (20_000, 3))
     size = surfaces.voxel_for(points, count)
     occupied = len(np.unique(np.floor(points / size), axis=0))

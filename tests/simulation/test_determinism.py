@@ -1,4 +1,4 @@
-"""The same seed gives the same bytes, in another process and whatever Python hashes with.
+"""The same seed gives the same bytes, in another process and for any hash seed of Python.
 
 Run as a script it prints what its test compares: one process for all worlds, since the imports cost more.
 """

@@ -66,7 +66,7 @@ def test_a_vehicle_stands_where_it_reverses_and_spins_only_while_it_stands() -> 
     assert np.all(way.spinning[np.abs(way.spin) > 1e-9] > 1 - 1e-9)
 
 
-def test_a_turn_by_180_degrees_comes_back_on_the_next_row() -> None:
+def test_a_turn_by_180_degrees_ends_on_the_next_row() -> None:
     way = to_the_end([straight(5, 0.8), turn(np.pi, 3.0, 0.8), straight(5, 0.8)])
     assert way.pose[-1, 2] == pytest.approx(np.pi, abs=1e-5)
     assert way.pose[-1, :2] == pytest.approx([0.0, 6.0], abs=0.05)

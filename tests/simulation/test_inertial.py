@@ -52,7 +52,7 @@ def test_integrating_a_perfect_imu_gives_the_motion_back() -> None:
     sensor = sensor.at(sensor.t_ns[::2])
     samples = instruments.measure(sensor, instruments.QUIET, G, seed=0)
     position, velocity, attitude = integrate(sensor, samples.acc, samples.gyro)
-    # What is left is the trapezium's: the sensor shakes at 5 Hz with 2 m/s2, of which 100 Hz lose 1 %.
+    # The residual is the error of the trapezoidal rule: 1 % of 2 m/s2 at 5 Hz, sampled at 100 Hz.
     assert np.linalg.norm(position - sensor.position, axis=1).max() < 0.005
     assert np.linalg.norm(velocity - sensor.velocity, axis=1).max() < 0.004
     assert rotations.angle_between(attitude, sensor.quaternion).max() < 1e-3

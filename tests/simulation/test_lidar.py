@@ -1,4 +1,4 @@
-"""A spinning lidar: its beams, its clock, and points that its motion straightens."""
+"""A spinning lidar: its beams, its clock, and deskewing of its points by the true motion."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ def test_higher_rings_look_higher_and_the_head_turns_clockwise() -> None:
     assert np.all(np.diff(np.unwrap(np.arctan2(one[:, 1], one[:, 0]))) < 0)
 
 
-def test_points_are_in_the_sensor_at_their_own_time_and_truth_straightens_them() -> None:
+def test_points_are_in_the_sensor_at_their_own_time_and_truth_deskews_them() -> None:
     begin = 2_000_000_000
     cloud = scanned(begin)
     poses = MOTION.at(begin + cloud.fields["t_offset_ns"]).transforms @ MAST
@@ -83,7 +83,7 @@ def test_points_are_in_the_sensor_at_their_own_time_and_truth_straightens_them()
     assert np.linalg.norm(skewed - straight, axis=1)[far].max() > 0.5
 
 
-def test_only_what_is_in_range_comes_back() -> None:
+def test_only_surfaces_in_range_have_returns() -> None:
     cloud = scanned(1_000_000_000)
     ranges = np.linalg.norm(cloud.points, axis=1)
     assert ranges.min() > 0.8

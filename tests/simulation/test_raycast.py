@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from transect.errors import TransectError
 from transect.simulation import _threads, solids, terrain
-from transect.simulation.raycast import NOTHING, TERRAIN, Scene, cast
+from transect.simulation.raycast import NO_HIT, TERRAIN_HIT, Scene, cast
 from transect.simulation.terrain import Terrain
 
 
@@ -37,7 +37,7 @@ def test_ranges_and_normals_on_a_slope_are_those_of_the_plane() -> None:
     hits = cast(scene, origins, along)
     slope = np.array([-0.25, 0.5, 1.0])
     expected = -(origins @ slope) / (along @ slope)
-    on = (hits.kind == TERRAIN) & (origins @ slope > 0)
+    on = (hits.kind == TERRAIN_HIT) & (origins @ slope > 0)
     assert on.sum() > 200
     np.testing.assert_allclose(hits.range[on], expected[on], rtol=1e-9)
     np.testing.assert_allclose(hits.normal[on], np.broadcast_to(unit(slope), (on.sum(), 3)), atol=1e-6)
@@ -53,7 +53,7 @@ def test_a_saddle_is_met_where_its_quadratic_equation_says() -> None:
 def test_a_ray_grazes_a_saddle_twice_and_meets_the_first() -> None:
     scene = scene_of(np.array([[0.0, 1.0], [1.0, 0.0]]))
     over = cast(scene, [[0.0, 0.0, 0.52]], unit(np.array([[1.0, 1.0, 0.0]])))
-    assert over.kind[0] == NOTHING
+    assert over.kind[0] == NO_HIT
     assert over.range[0] == np.inf
 
 
@@ -61,7 +61,7 @@ def test_hits_lie_on_the_ground_and_nothing_is_skipped_before(lava: Scene) -> No
     rng = np.random.default_rng(2)
     origins, along = downward_rays(rng, 400, -8, 8)
     hits = cast(lava, origins, along, max_range=60.0)
-    met = hits.kind == TERRAIN
+    met = hits.kind == TERRAIN_HIT
     assert met.sum() > 200
     points = origins[met] + hits.range[met, None] * along[met]
     np.testing.assert_allclose(points[:, 2], lava.terrain.at(points[:, :2]), atol=1e-6)
@@ -75,7 +75,7 @@ def test_rays_that_meet_nothing_stay_above_the_ground(lava: Scene) -> None:
     origins = np.column_stack([rng.uniform(-10, 10, (400, 2)), rng.uniform(0.5, 2.5, 400)])
     along = unit(np.column_stack([rng.normal(0, 1, (400, 2)), rng.normal(0, 0.08, 400)]))
     hits = cast(lava, origins, along, max_range=10.0)
-    free = hits.kind == NOTHING
+    free = hits.kind == NO_HIT
     assert 50 < free.sum() < 400
     march = origins[free] + np.linspace(0, 10.0, 4000)[:, None, None] * along[free]
     inside = (np.abs(march[..., :2]) < 12.8).all(axis=-1)
@@ -92,7 +92,7 @@ def test_any_small_terrain_is_watertight_from_above(seed: int, shape: tuple[int,
     origins = np.column_stack([inside, np.full(20, 5.0)])
     targets = np.column_stack([rng.permuted(inside, axis=0), np.full(20, -5.0)])
     hits = cast(scene, origins, unit(targets - origins))
-    assert (hits.kind == TERRAIN).all()
+    assert (hits.kind == TERRAIN_HIT).all()
     points = origins + hits.range[:, None] * unit(targets - origins)
     np.testing.assert_allclose(points[:, 2], scene.terrain.at(points[:, :2]), atol=1e-6)
 
@@ -116,8 +116,8 @@ def test_beyond_the_edge_and_beyond_the_greatest_range_there_is_nothing() -> Non
     scene = scene_of(np.zeros((9, 9)))
     origins = np.array([[4.0, 4.0, 1.0]] * 3)
     along = unit(np.array([[1.0, 0.0, 0.1], [1.0, 0.0, -0.1], [0.3, 0.0, -1.0]]))
-    assert cast(scene, origins, along, 50.0).kind.tolist() == [NOTHING, NOTHING, TERRAIN]
-    assert cast(scene, origins, along, 1.0).kind.tolist() == [NOTHING] * 3
+    assert cast(scene, origins, along, 50.0).kind.tolist() == [NO_HIT, NO_HIT, TERRAIN_HIT]
+    assert cast(scene, origins, along, 1.0).kind.tolist() == [NO_HIT] * 3
 
 
 def test_a_ray_that_begins_underground_ends_there() -> None:
@@ -127,7 +127,7 @@ def test_a_ray_that_begins_underground_ends_there() -> None:
 
 def test_a_ray_that_is_not_a_number_meets_nothing() -> None:
     hits = cast(scene_of(np.zeros((5, 5))), [2.0, 2.0, 1.0], [[np.nan, 0.0, -1.0], [0.0, 0.0, -1.0]])
-    assert hits.kind.tolist() == [NOTHING, TERRAIN]
+    assert hits.kind.tolist() == [NO_HIT, TERRAIN_HIT]
 
 
 def test_the_nearest_of_solids_and_terrain_counts() -> None:
@@ -136,7 +136,7 @@ def test_the_nearest_of_solids_and_terrain_counts() -> None:
     scene = Scene(terrain.flat(20.0), solids.Solids.of([ball, buried]))
     along = unit(np.array([[1.0, 0, 0], [1.0, 0, -0.5], [0, 1.0, -1.0], [-1.0, 0, 0]]))
     hits = cast(scene, [0.0, 0.0, 1.0], along)
-    assert hits.kind.tolist() == [1, TERRAIN, TERRAIN, NOTHING]
+    assert hits.kind.tolist() == [1, TERRAIN_HIT, TERRAIN_HIT, NO_HIT]
     np.testing.assert_allclose(hits.range[:3], [3.5, 5**0.5, 2**0.5])
     np.testing.assert_allclose(hits.normal[0], [-1.0, 0.0, 0.0], atol=1e-12)
 
@@ -169,4 +169,4 @@ def test_rays_from_one_place_meet_what_each_of_them_meets_alone(lava: Scene) -> 
         np.testing.assert_array_equal(bundled.kind, alone.kind)
         np.testing.assert_allclose(bundled.range, alone.range, rtol=0, atol=1e-12)
         np.testing.assert_allclose(bundled.normal, alone.normal, rtol=0, atol=1e-11)
-        assert {NOTHING, TERRAIN} == set(bundled.kind.tolist())
+        assert {NO_HIT, TERRAIN_HIT} == set(bundled.kind.tolist())

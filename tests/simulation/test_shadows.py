@@ -1,11 +1,11 @@
-"""Where the sun shines is the same whether all rays to it are cast or only those in doubt."""
+"""Shadows are the same whether all shadow rays are cast or only those that may hit something."""
 
 import numpy as np
 import pytest
 
 from transect.simulation import solids, terrain
 from transect.simulation.light import open_ground, sunlit
-from transect.simulation.raycast import NOTHING, Scene, cast
+from transect.simulation.raycast import NO_HIT, Scene, cast
 
 
 @pytest.mark.parametrize("azimuth", [20.0, 110.0, 250.0, 290.0])
@@ -24,7 +24,7 @@ def test_no_ground_is_called_open_on_which_a_shadow_falls(
     rays /= np.linalg.norm(rays, axis=1)[:, None]
     hits = cast(scene, origin, rays)
     starts = origin + hits.range[:, None] * rays + 0.003 * hits.normal
-    expected = (cast(scene, starts, sun).kind == NOTHING) & (hits.normal @ sun > 0)
+    expected = (cast(scene, starts, sun).kind == NO_HIT) & (hits.normal @ sun > 0)
     found = sunlit(scene, origin, rays, hits, sun, 0.0)
     assert np.array_equal(found, expected)
     assert (~expected).any()

@@ -69,7 +69,7 @@ def slerp(p: ArrayLike, q: ArrayLike, fraction: ArrayLike) -> Floats:
 
     Returns
     -------
-    (..., 4) unit quaternions. Attitudes 180 degrees apart have two shortest arcs, of which one is chosen.
+    (..., 4) unit quaternions. Attitudes 180 degrees apart have two shortest arcs; one is chosen.
     """
     return join(kernels.slerp(_unit(p), _unit(q), kernels.number(floats("fraction", fraction, (...,)))))
 

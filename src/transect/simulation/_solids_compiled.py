@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
-BOX, CYLINDER, ELLIPSOID = 0, 1, 2
+SHAPE_BOX, SHAPE_CYLINDER, SHAPE_ELLIPSOID = 0, 1, 2
 LEAF_SIZE_M = 0.025
 """Rays that enter foliage within a cell of this size are stopped at the same depth."""
 _NEVER = np.inf
@@ -124,9 +124,9 @@ def _depth(o: Any, d: Any, near: float, density: float, salt: int) -> float:
 @njit(**_PER_RAY)
 def _intersect(shape: int, size: Any, density: float, salt: int, o: Any, d: Any) -> Any:
     """Return the range of the intersection of a ray with a solid, in the solid's axes, and the normal."""
-    if shape == BOX:
+    if shape == SHAPE_BOX:
         near, far, normal = _box(o, d, size)
-    elif shape == CYLINDER:
+    elif shape == SHAPE_CYLINDER:
         near, far, normal = _cylinder(o, d, size)
     else:
         near, far, normal = _ellipsoid(o, d, size)

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
-_OUTSIDE = 2.0
-
 
 @njit(cache=True, nogil=True)
 def _inside(row: int, column: int, bump: Any, cosine: Any, sine: Any) -> Any:
@@ -17,7 +15,7 @@ def _inside(row: int, column: int, bump: Any, cosine: Any, sine: Any) -> Any:
     u = np.abs(across * cosine + down * sine) / bump[2]
     v = np.abs(down * cosine - across * sine) / bump[3]
     if u > 1.3 or v > 1.3:
-        return _OUTSIDE
+        return 2.0  # outside
     return (u ** bump[5] + v ** bump[5]) ** (1.0 / bump[5])
 
 

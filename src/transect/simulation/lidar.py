@@ -27,12 +27,12 @@ WHITE_INTENSITY = 100.0
 """Intensity of a white diffuse surface; 101 to 255 are reserved for retro-reflectors (Velodyne)."""
 
 # Velodyne, VLP-32C user manual: elevation and azimuth offset of the lasers in the order of firing, degrees.
-_ELEVATIONS = (
+_ELEVATIONS_DEG = (
     -25.0, -1.0, -1.667, -15.639, -11.31, 0.0, -0.667, -8.843, -7.254, 0.333, -0.333, -6.148, -5.333, 1.333,
     0.667, -4.0, -4.667, 1.667, 1.0, -3.667, -3.333, 3.333, 2.333, -2.667, -3.0, 7.0, 4.667, -2.333, -2.0,
     15.0, 10.333, -1.333,
 )  # fmt: skip
-_AZIMUTHS = (
+_AZIMUTHS_DEG = (
     1.4, -4.2, 1.4, -1.4, 1.4, -1.4, 4.2, -1.4, 1.4, -4.2, 1.4, -1.4, 4.2, -1.4, 4.2, -1.4, 1.4, -4.2, 1.4,
     -4.2, 4.2, -1.4, 1.4, -1.4, 1.4, -1.4, 1.4, -4.2, 4.2, -1.4, 1.4, -1.4,
 )  # fmt: skip
@@ -62,8 +62,8 @@ class SpinningLidar:
 
 
 VLP_32C = SpinningLidar(
-    elevations=np.array(_ELEVATIONS) * (np.pi / 180),
-    azimuths=np.array(_AZIMUTHS) * (np.pi / 180),
+    elevations=np.array(_ELEVATIONS_DEG) * (np.pi / 180),
+    azimuths=np.array(_AZIMUTHS_DEG) * (np.pi / 180),
     firing_seconds=55.296e-6,
     shot_seconds=np.repeat(np.arange(16.0), 2) * 2.304e-6,
     rate=5.0,

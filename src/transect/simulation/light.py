@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Mask, Singles
 
 from ._compiled import kernels
-from .raycast import NOTHING, Hits, Scene, cast
+from .raycast import NO_HIT, Hits, Scene, cast
 from .terrain import Terrain
 
 Colour = tuple[float, float, float]
-WHITE: Colour = (1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -232,7 +231,7 @@ def sunlit(scene: Scene, origin: Floats, rays: Floats, hits: Hits, towards_sun: 
         ground, float(land.cell), corner, ball, towards_sun, starts, hits.kind, possible
     )
     lit = ~np.isnan(starts[:, 0])
-    lit[possible] = cast(scene, starts[possible], towards_sun, t=t).kind == NOTHING
+    lit[possible] = cast(scene, starts[possible], towards_sun, t=t).kind == NO_HIT
     return lit
 
 

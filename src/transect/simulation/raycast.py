@@ -18,7 +18,7 @@ from .terrain import Terrain
 Intersections = tuple[Floats, NDArray[np.int32], Floats]
 """Ranges (n,), numbers (n,) and normals (n, 3), as returned by `Obstacles.nearest`."""
 
-NOTHING, TERRAIN = -1, 0
+NO_HIT, TERRAIN_HIT = -1, 0
 """Kinds of hit; solid number k (from 1) has kind k."""
 DEFAULT_MAX_RANGE_M = 200.0
 
@@ -130,7 +130,7 @@ def _cast_batch(
     land = scene.terrain
     ground = (land.height, *land.pyramid, float(land.cell), np.asarray(land.origin, dtype=np.float64))
     kernels("raycast").cast(ground, start, along, float(far), ranges, normals)
-    kind[:] = np.where(np.isinf(ranges), np.int32(NOTHING), np.int32(TERRAIN))
+    kind[:] = np.where(np.isinf(ranges), np.int32(NO_HIT), np.int32(TERRAIN_HIT))
     if scene.solids is None or len(scene.solids) == 0:
         return
     limit, near = np.minimum(ranges, far), np.empty(len(ranges), np.bool_)

@@ -21,13 +21,13 @@ from . import textures
 from ._compiled import kernels
 from ._threads import RAYS_PER_BATCH, run_in_batches
 from .light import Light, expose, sunlit
-from .raycast import DEFAULT_MAX_RANGE_M, NOTHING, Hits, Scene, cast
+from .raycast import DEFAULT_MAX_RANGE_M, NO_HIT, Hits, Scene, cast
 from .terrain import Terrain
 
 Transmission = Callable[[Singles], Singles]
 """Takes distances (h, w) in metres to the transmission of light, 0 to 1."""
 
-LUMINANCE = (0.2126, 0.7152, 0.0722)
+LUMINANCE_WEIGHTS = (0.2126, 0.7152, 0.0722)
 SKY_RADIANCE_RATIO = 2.0
 """Radiance of the sky over its irradiance on the ground, where a white sheet has radiance 1."""
 AIR_TEMPERATURE_K = np.float32(288.0)
@@ -93,7 +93,7 @@ def render(
         transmission = haze(ranges.astype(np.float32).reshape(rays.shape)).reshape(-1, 1)
         radiance = _add_haze(radiance, transmission, light)
     if not colour:
-        radiance = radiance @ np.array(LUMINANCE, np.float32)[:, None]
+        radiance = radiance @ np.array(LUMINANCE_WEIGHTS, np.float32)[:, None]
     picture = radiance.reshape(*rays.shape, -1)
     if moved is not None:
         picture = _blur(picture, rays.flow(ranges, floats("moved", moved, (4, 4))))
@@ -165,7 +165,7 @@ class CameraRays:
     def depth(self, hits: Hits) -> Singles:
         """Depth (n,) along the optical axis, m; NaN without a hit."""
         z = hits.range * self.local[:, 2]
-        return np.where(hits.kind == NOTHING, np.nan, z).astype(np.float32)
+        return np.where(hits.kind == NO_HIT, np.nan, z).astype(np.float32)
 
     def flow(self, ranges: Floats, moved: Floats) -> Singles:
         """Optical flow (h, w, 2), px, while the camera moves to the pose `moved`.
@@ -289,7 +289,7 @@ def _heat(scene: Scene, rays: CameraRays, hits: Hits, light: Light, t: float) ->
     visible = _radiance(scene, rays, hits, replace(light, sun=0.0, sky=1.0, lamps=()), t)
     ground = AIR_TEMPERATURE_K + light.sun * 14.0 * np.nan_to_num(facing) - 25.0 * visible[:, 1]
     sky = 262.0 - 38.0 * np.clip(rays.rays[:, 2], 0.0, 1.0) ** 0.5
-    heat = np.where(hits.kind == NOTHING, sky, ground)
+    heat = np.where(hits.kind == NO_HIT, sky, ground)
     if scene.solids is not None and len(scene.solids):
         solid = hits.kind > 0
         heat[solid] = scene.solids.temperature[hits.kind[solid] - 1] + 4.0 * light.sun * facing[solid]

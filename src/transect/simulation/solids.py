@@ -19,7 +19,7 @@ from transect.geometry import rotations
 
 from ._compiled import kernels
 
-BOX, CYLINDER, ELLIPSOID = 0, 1, 2
+SHAPE_BOX, SHAPE_CYLINDER, SHAPE_ELLIPSOID = 0, 1, 2
 TRACK_STEP_S = 0.05
 """Time between two points of a track."""
 
@@ -186,7 +186,11 @@ def _enclose(centres: Floats, radii: Floats) -> Floats:
 def _bounding_sphere(solid: Solid) -> tuple[Floats, float]:
     """Centre (3,) and radius of the bounding sphere of a solid at all times, m."""
     x, y, z = solid.size
-    radii = {BOX: np.hypot(np.hypot(x, y), z), CYLINDER: np.hypot(x, z), ELLIPSOID: max(x, y, z)}
+    radii = {
+        SHAPE_BOX: np.hypot(np.hypot(x, y), z),
+        SHAPE_CYLINDER: np.hypot(x, z),
+        SHAPE_ELLIPSOID: max(x, y, z),
+    }
     if solid.track is None:
         return solid.centre, float(radii[solid.shape])
     middle = (solid.track.max(axis=0) + solid.track.min(axis=0)) / 2
@@ -202,7 +206,7 @@ def rotation_about_z(yaw: float) -> Floats:
 def box(kind: str, low: ArrayLike, high: ArrayLike, material: Material = PLAIN) -> Solid:
     """Return a box between two corners (3,) of the world's axes."""
     a, b = np.asarray(low, np.float64), np.asarray(high, np.float64)
-    return Solid(kind, BOX, (a + b) / 2, np.abs(b - a) / 2, np.eye(3), material)
+    return Solid(kind, SHAPE_BOX, (a + b) / 2, np.abs(b - a) / 2, np.eye(3), material)
 
 
 def turned_box(
@@ -210,7 +214,12 @@ def turned_box(
 ) -> Solid:
     """Return a box of lengths (3,) along its own axes, m."""
     return Solid(
-        kind, BOX, np.asarray(centre, np.float64), np.asarray(lengths, np.float64) / 2, rotation, material
+        kind,
+        SHAPE_BOX,
+        np.asarray(centre, np.float64),
+        np.asarray(lengths, np.float64) / 2,
+        rotation,
+        material,
     )
 
 
@@ -230,7 +239,7 @@ def wall(
 def cylinder(kind: str, foot: ArrayLike, radius: float, height: float, material: Material = PLAIN) -> Solid:
     """Return a vertical cylinder (a pole, a trunk) from its foot (3,) up."""
     centre = np.asarray(foot, np.float64) + np.array([0.0, 0.0, height / 2])
-    return Solid(kind, CYLINDER, centre, np.array([radius, radius, height / 2]), np.eye(3), material)
+    return Solid(kind, SHAPE_CYLINDER, centre, np.array([radius, radius, height / 2]), np.eye(3), material)
 
 
 def rod(kind: str, start: ArrayLike, end: ArrayLike, radius: float, material: Material = PLAIN) -> Solid:
@@ -241,7 +250,7 @@ def rod(kind: str, start: ArrayLike, end: ArrayLike, radius: float, material: Ma
     x = np.cross(z, [1.0, 0.0, 0.0] if abs(z[0]) < 0.9 else [0.0, 1.0, 0.0])
     x /= np.linalg.norm(x)
     axes = np.column_stack([x, np.cross(z, x), z])
-    return Solid(kind, CYLINDER, (a + b) / 2, np.array([radius, radius, length / 2]), axes, material)
+    return Solid(kind, SHAPE_CYLINDER, (a + b) / 2, np.array([radius, radius, length / 2]), axes, material)
 
 
 def ellipsoid(
@@ -249,7 +258,9 @@ def ellipsoid(
 ) -> Solid:
     """Return an ellipsoid along the world's axes; with a density (1/m) it is foliage."""
     half = np.broadcast_to(np.asarray(half_axes, np.float64), 3).copy()
-    return Solid(kind, ELLIPSOID, np.asarray(centre, np.float64), half, np.eye(3), material, density=density)
+    return Solid(
+        kind, SHAPE_ELLIPSOID, np.asarray(centre, np.float64), half, np.eye(3), material, density=density
+    )
 
 
 def sphere(kind: str, centre: ArrayLike, radius: float, material: Material = PLAIN) -> Solid:

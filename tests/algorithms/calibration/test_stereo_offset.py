@@ -81,7 +81,7 @@ def test_points_that_move_by_themselves_are_outliers():
     assert found.offset_sigma_px < 0.12
 
 
-def test_the_estimate_hardly_depends_on_where_it_is_linearised():
+def test_the_estimate_depends_little_on_the_linearisation_point():
     tracks = drive(0.25, step=1.0)
     together = calibrate(tracks)
     information = [frame_information(each, CAMERA, offset_only(0.2)) for each in tracks]

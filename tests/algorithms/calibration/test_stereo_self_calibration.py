@@ -62,7 +62,7 @@ def edge_px(lens):
 
 
 @pytest.mark.parametrize(("degrees", "rate"), [(70, 30), (-120, 45)])
-def test_a_turn_tells_the_lens_within_what_it_says_of_itself(degrees, rate):
+def test_a_turn_determines_the_distortion_within_its_standard_deviation(degrees, rate):
     calibrator = calibrate(drive(turning(degrees, rate), BENT))
     found = calibrator.lens
     assert found.sigma_px < 0.5
@@ -79,7 +79,7 @@ def remaining(lens, errors):
     return np.sqrt(np.mean((left[:, :2] - left[:, 2:]) ** 2, axis=0))
 
 
-def test_a_turn_tells_what_the_right_camera_has_wrong():
+def test_a_turn_determines_the_errors_of_the_right_camera():
     """With k1, k2 and the offset alone taken out, disparities were wrong by 0.51 px, rows by 0.50 px."""
     disparity, rows = remaining(WORN, calibrate(drive(turning(-90, 35), WORN)).errors)
     assert disparity < 0.15
@@ -115,7 +115,7 @@ def test_a_lens_that_is_right_is_left_alone(poses):
     assert not found.removed.any()
 
 
-def test_a_short_straight_hardly_observes_a_lens():
+def test_a_short_straight_drive_does_not_observe_the_distortion():
     found = calibrate(drive(street(12.0), BENT)).lens
     assert found.sigma_px > 1.0
     assert found.edge_px == pytest.approx(edge_px(BENT), abs=3.5 * found.sigma_px)

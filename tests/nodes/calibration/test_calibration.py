@@ -26,7 +26,7 @@ K = np.array([[520.0, 0, 322.0], [0, 523.0, 243.0], [0, 0, 1]])
 LENS = np.array([-0.25, 0.08, 0.001, -0.0005, 0.0])
 SIZE = (640, 480)
 NOISE_PX, NOISE_M = 0.1, 0.01
-"""Of corners, and of a laser of the SICK LMS 200 family in its centimetre mode."""
+"""Noise of corners, and of a laser of the SICK LMS 200 family in its centimetre mode."""
 PICTURE = Image(np.zeros((480, 640), np.uint8), frame="cam")
 
 
@@ -158,7 +158,7 @@ def test_the_mount_of_laser_and_camera_is_found(T_laser_camera: np.ndarray):
     assert mount.errors.shape == (30,)
 
 
-def test_boards_of_which_the_laser_saw_something_else_are_left_out(T_laser_camera: np.ndarray):
+def test_boards_with_laser_points_on_other_surfaces_are_outliers(T_laser_camera: np.ndarray):
     rng = np.random.default_rng(9)
     camera = load("argo").cameras["VideoVisual"]
     seen = [
@@ -175,7 +175,7 @@ def test_boards_of_which_the_laser_saw_something_else_are_left_out(T_laser_camer
     assert (np.abs(error) < 4 * mount.sigma).all()
 
 
-def test_parallel_boards_do_not_tell_the_mount():
+def test_parallel_boards_do_not_determine_the_mount():
     line = np.column_stack([np.full(20, 3.0), np.linspace(-0.5, 0.5, 20)])
     same = [BoardSighting(np.array([0.0, 0, 1]), 3.0 + k, line + np.array([k, 0])) for k in range(8)]
     with pytest.raises(GeometryError, match="parallel"):

@@ -69,9 +69,9 @@ def test_a_roof_over_the_ground_is_not_ground():
     assert np.nanmax(np.abs(mean.layers["elevation"] - 0.1 * x)) > 0.5
 
 
-def test_a_stray_return_below_does_not_pull_the_ground_down():
-    stray = np.array([[0.05, 0.05, -3.0]])
-    dem = built(GroundElevation(), plane(0.0, 0.0, 0.0, n=100_000), stray)
+def test_an_outlier_below_the_ground_does_not_lower_it():
+    outlier = np.array([[0.05, 0.05, -3.0]])
+    dem = built(GroundElevation(), plane(0.0, 0.0, 0.0, n=100_000), outlier)
     assert np.nanmin(dem.layers["elevation"]) > -0.01
 
 

@@ -37,7 +37,7 @@ def driven(node: DrivenGround, poses: list[Pose], wheels: list[WheelState] | Non
 
 
 def poses_on(slope: float, above: float, ways: np.ndarray) -> list[Pose]:
-    """Poses of Platform up a slope (rad) along x, so many metres over the plane, ways (n,) along it."""
+    """Poses of Platform up a slope (rad) along x, at a height over the plane, at distances (n,) along it."""
     q = rotations.quaternion_from_euler("rpy", [0.0, -slope, 0.0])
     up, ahead = (rotations.rotate(q, axis) for axis in ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0]))
     return [

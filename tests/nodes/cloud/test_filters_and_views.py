@@ -76,7 +76,7 @@ def test_boxes_may_be_given_in_the_frame_of_the_robot():
     np.testing.assert_array_equal(kept.points, [[0, 0, 0]])
 
 
-def test_a_box_that_is_none_is_refused():
+def test_an_invalid_box_is_refused():
     with pytest.raises(UsageError, match="boxes"):
         SelfFilter(boxes=[[1, 0, 0, -1, 0, 0]])(PointCloud(SQUARE))
 

@@ -125,6 +125,6 @@ def textured(seed: int = 0, moved: tuple[float, float] = (0.0, 0.0), noise: floa
 
 
 def within_chi_square(squares: list[float], freedom: int) -> bool:
-    """Tell whether a sum of squared normalised errors is inside its 99.9 % bounds."""
+    """Return whether a sum of squared normalised errors is inside its 99.9 % bounds."""
     low, high = 2 * gammaincinv(freedom * len(squares) / 2, [0.0005, 0.9995])
     return bool(low < sum(squares) < high)

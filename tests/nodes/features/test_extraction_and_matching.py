@@ -132,7 +132,7 @@ def test_matches_move_as_the_picture_does(detector, matcher, pictures: tuple[Ima
     np.testing.assert_array_equal(sink.points[found.matches.sink_index], found.matches.sink)
 
 
-def test_the_cross_check_leaves_each_feature_at_most_one_partner(pictures: tuple[Image, Image]):
+def test_the_cross_check_leaves_at_most_one_match_per_feature(pictures: tuple[Image, Image]):
     source, sink = (DETECTORS[1](each).features for each in pictures)
     loose = BruteForceMatcher(ratio=1.0, cross_check=False)(source, sink).matches
     strict = BruteForceMatcher(ratio=1.0)(source, sink).matches

@@ -68,7 +68,7 @@ def test_what_the_camera_did_not_see_is_not_valid():
     assert new.valid[120, 160]
 
 
-def test_an_image_that_is_rectified_comes_back_as_it_was():
+def test_a_rectified_image_is_returned_unchanged():
     image = coordinates(CameraModel("cam", 320, 240, K, P=np.hstack([K, np.zeros((3, 1))]), frame="cam"))
     assert ImageRectification()(image) is image
     assert ImageUndistortion()(image) is image

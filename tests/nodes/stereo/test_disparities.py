@@ -72,13 +72,13 @@ def test_what_was_not_measured_is_not_matched():
 
 
 def test_principal_points_that_differ_are_taken_off():
-    """As StereoOffsetCalibration mends a pair, and as `stereoRectify` may leave it."""
+    """A pair corrected by StereoOffsetCalibration, or as `stereoRectify` may return it."""
     pair = wall(10.0)
     K = RIGHT.K.copy()
     K[0, 2] -= 1.5
     camera = dataclasses.replace(RIGHT, K=K, P=np.hstack([K, RIGHT.P[:, 3:]]))
-    mended = dataclasses.replace(pair, right=dataclasses.replace(pair.right, camera=camera))
-    plain, found = (DisparityImage()(each).disparity for each in (pair, mended))
+    corrected = dataclasses.replace(pair, right=dataclasses.replace(pair.right, camera=camera))
+    plain, found = (DisparityImage()(each).disparity for each in (pair, corrected))
     np.testing.assert_allclose(plain.data - found.data, np.where(np.isnan(plain.data), np.nan, 1.5))
     assert found.camera.baseline == pytest.approx(BASELINE)
 

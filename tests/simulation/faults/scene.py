@@ -165,7 +165,7 @@ def joints(sensor: str) -> Stream:
 
 
 def estimate() -> Stream:
-    """Where an estimator believes the vehicle is, and how sure it is of it."""
+    """Pose estimates of the vehicle with covariances."""
     t = times(5.0)
     names = ("x", "y", "z", "vx", "vy", "vz", "wx", "wy", "wz")
     columns: dict[str, Any] = {name: 0.1 * noise(name, len(t)) for name in names}
@@ -225,7 +225,7 @@ def _same_rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 
 
 def same_payload(a: Any, b: Any) -> bool:
-    """Tell whether two images, or two clouds, are the same to the bit."""
+    """Return whether two images, or two clouds, are bit-identical."""
     if isinstance(a, Image):
         return np.array_equal(a.data, b.data) and a.t_ns == b.t_ns
     return np.array_equal(a.points, b.points, equal_nan=True) and all(

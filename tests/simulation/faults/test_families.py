@@ -135,8 +135,8 @@ def test_jitter_scatters_stamps_by_up_to_two_intervals_and_keeps_their_order() -
     assert 0.3 < np.abs(off).mean() < 1.0
     assert np.abs(off).max() < 2.0
     assert (np.diff(after.t_ns) > 0).all()
-    _, hardly = injected("jitter", 1e-4, "Imu")
-    assert np.abs(hardly.t_ns - before.t_ns).max() < 0.001 * 0.02 * NS
+    _, slightly = injected("jitter", 1e-4, "Imu")
+    assert np.abs(slightly.t_ns - before.t_ns).max() < 0.001 * 0.02 * NS
     _, picture = injected("jitter", 1.0, "VideoVisual")
     assert picture[40].value.t_ns == picture.t_ns[40] != SCENE["VideoVisual"].t_ns[40]
 
@@ -178,7 +178,7 @@ def test_saturated_values_stop_at_a_full_scale() -> None:
     assert np.isfinite(scans(far)).sum() == np.isfinite(scans(SCENE["LaserHorizontal"])).sum()
 
 
-def test_nan_is_a_share_of_the_samples_and_never_of_a_sample() -> None:
+def test_nan_affects_a_fraction_of_the_samples_as_a_whole() -> None:
     before, after = injected("nan", 0.3, "Imu", seed=2)
     lost = np.isnan(after.array("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"))
     assert (lost.all(axis=1) == lost.any(axis=1)).all()

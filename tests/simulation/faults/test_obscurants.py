@@ -40,12 +40,12 @@ def scans(recording: Recording) -> np.ndarray:
 
 
 def early(recording: Recording) -> np.ndarray:
-    """Return which beams come back from well before what stands there; beams that see nothing count, too."""
+    """Return which beams have a return well before the surface; beams without a surface count, too."""
     return scans(recording) < scans(CLEAR) - 0.5
 
 
 def isolated(short: np.ndarray) -> float:
-    """Return the share of early beams without an early neighbour within two beams and one scan."""
+    """Return the fraction of early beams without an early neighbour within two beams and one scan."""
     near = np.zeros(short.shape, dtype=int)
     for scan in (-1, 0, 1):
         for beam in (-2, -1, 0, 1, 2):
@@ -92,7 +92,7 @@ def test_lasers_are_extremely_affected_by_dust(dust: Recording) -> None:
 
 
 def test_a_cloud_of_smoke_is_almost_seen_as_an_actual_obstacle(smoke: Recording) -> None:
-    """5.1: nearly all beams towards the test area come back from the plume, which is one piece."""
+    """5.1: nearly all beams towards the test area have a return from the plume, which is connected."""
     area = slice(90 - 38, 90 + 38)  # degrees: between its front poles, as in the figures of chapter 5
     ahead = early(smoke)[in_the_event(smoke), area]
     assert np.median(ahead.mean(axis=1)) > 0.9
@@ -205,7 +205,7 @@ def test_the_effect_is_lower_on_the_infrared_data(fault: str, request: pytest.Fi
     assert (lost["VideoVisual"] - lost["VideoIR"])[event].mean() > 0.1
 
 
-def test_behind_smoke_features_can_hardly_be_identified(smoke: Recording) -> None:
+def test_behind_smoke_few_features_can_be_identified(smoke: Recording) -> None:
     """5.3, Fig. 38: the R, G, B signals of a line are flat, and orange."""
     lost = 1 - contrast(smoke, "VideoVisual") / contrast(CLEAR, "VideoVisual")
     worst = int(np.argmax(lost))
@@ -266,7 +266,7 @@ def test_fog_shortens_the_sight_of_everything_evenly() -> None:
     assert early(changed)[80].mean() > 0.3
 
 
-def test_the_fraction_of_a_scan_is_the_share_of_its_beams(dust: Recording) -> None:
+def test_the_fraction_of_a_scan_is_that_of_its_beams(dust: Recording) -> None:
     labels = dust["truth/faults"]
     own = np.array([n == LASER for n in labels["stream"]])
     other = (scans(CLEAR) != scans(dust)).mean(axis=1)

@@ -310,7 +310,7 @@ def find_defect(
 ) -> GeometryError | None:
     """Return why an alignment is rejected, None if it is accepted.
 
-    `tried` is the number of placements of which it is the best.
+    `tried` is the number of placements that were compared.
     """
     cell, sigma = found.moved.cell, found.horizontal_sigma
     if not np.isfinite(sigma) or sigma > settings.max_sigma_cells * cell:

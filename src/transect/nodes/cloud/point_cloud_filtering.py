@@ -31,7 +31,7 @@ class PointCloudFiltering(Node, interface=True):
 class StatisticalOutlierRemoval(PointCloudFiltering):
     """Removes points whose mean distance to their neighbours is an outlier (Rusu 2008)."""
 
-    neighbours: int = param(20, ge=1, doc="number of nearest points of which the mean distance is taken")
+    neighbours: int = param(20, ge=1, doc="number of nearest points for the mean distance")
     deviations: float = param(
         2.0, gt=0, doc="largest mean distance that is kept, in standard deviations above the average"
     )

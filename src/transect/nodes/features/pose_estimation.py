@@ -88,7 +88,7 @@ class PerspectiveNPointSolving(Node, interface=True):
 
     def _covariance(self, T_camera_world: Floats, world: Floats, error: float, focal: float) -> Floats | None:
         """Return the covariance (6, 6) of the pose; None if it is not determined."""
-        # The error has 2 n coordinates, of which the pose takes 6 degrees of freedom.
+        # The errors have 2 n coordinates, and the pose has 6 degrees of freedom.
         found = error * np.sqrt(len(world) / (2 * len(world) - 6))
         T_world_camera = se3.invert(T_camera_world)
         covariance = pose_covariance(T_world_camera, world, max(self.sigma, found) / focal)

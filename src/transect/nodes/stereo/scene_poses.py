@@ -94,7 +94,7 @@ class ScenePick(Node):
 
 @outputs
 class LocatedPair:
-    """The poses of an image pair; `success` tells whether they are known."""
+    """The poses of an image pair; `success` is whether they are known."""
 
     pose: Pose | None = None  # of the original left camera in the scene, the frame of its first pose
     view: Pose | None = None  # of the frame of the cloud, the rectified left camera, in the scene

@@ -23,7 +23,7 @@ from .model import Change, Event, Fault, is_kept, leave_unchanged
 from .samples import change_of, flat_values, with_flat, wrap
 from .timing import EVERY, STAMPED, comparable_columns, has_times, move_times
 
-ALWAYS = (0.0, 1.0)
+WHOLE_RECORDING = (0.0, 1.0)
 """An error of a description affects all samples."""
 STANDARD_GRAVITY_MPS2 = 9.80665
 TIME_ZONE_STEP_NS = 15 * 60 * 10**9
@@ -213,7 +213,7 @@ FAULTS = (
         _WHOLE_WINDOW,
         (Imu,),
         partial(mistake_unit, _ACCELERATIONS, 1.0 / STANDARD_GRAVITY_MPS2),
-        lasts=ALWAYS,
+        lasts=WHOLE_RECORDING,
         reasons=("UNIT",),
     ),
     Fault(
@@ -222,7 +222,7 @@ FAULTS = (
         _WHOLE_WINDOW,
         (Imu, Odometry, Twist, RigidBodyState),
         partial(mistake_unit, _RATES, 180.0 / np.pi),
-        lasts=ALWAYS,
+        lasts=WHOLE_RECORDING,
         reasons=("UNIT",),
         able=turns,
         needs="samples with angular rates",
@@ -234,7 +234,7 @@ FAULTS = (
             _WHOLE_WINDOW,
             EVERY,
             partial(mistake_time_unit, nanoseconds),
-            lasts=ALWAYS,
+            lasts=WHOLE_RECORDING,
             reasons=("UNIT", "META_TIME"),
             able=has_times,
             needs=STAMPED,
@@ -248,7 +248,7 @@ FAULTS = (
         EVERY,
         mistake_zone,
         parameters={"hours": 12.0},
-        lasts=ALWAYS,
+        lasts=WHOLE_RECORDING,
         unit="h",
         reasons=("META_TIME",),
         able=has_times,
@@ -260,7 +260,7 @@ FAULTS = (
         _WHOLE_WINDOW,
         (NavFix,),
         swap_coordinates,
-        lasts=ALWAYS,
+        lasts=WHOLE_RECORDING,
         reasons=("RANGE_LIMIT", "DISAGREE"),
     ),
     Fault(
@@ -270,7 +270,7 @@ FAULTS = (
         (Imu,),
         flip_axis,
         parameters={"axis": RANDOM_AXIS},
-        lasts=ALWAYS,
+        lasts=WHOLE_RECORDING,
         reasons=("EXTRINSIC",),
     ),
     Fault(
@@ -279,7 +279,7 @@ FAULTS = (
         _WHOLE_WINDOW,
         (Image,),
         exchange_sides,
-        lasts=ALWAYS,
+        lasts=WHOLE_RECORDING,
         reasons=("EXTRINSIC",),
         able=has_other_side,
         needs="a left and a right camera",
@@ -291,7 +291,7 @@ FAULTS = (
         _WHOLE_WINDOW,
         EVERY,
         copy_model,
-        lasts=ALWAYS,
+        lasts=WHOLE_RECORDING,
         reasons=("DUPLICATE",),
         able=has_model,
         needs="streams that are not the first with their type and columns",
@@ -303,7 +303,7 @@ FAULTS = (
         EVERY,
         remount=move_mount,
         parameters={"metres": 0.5},
-        lasts=ALWAYS,
+        lasts=WHOLE_RECORDING,
         unit="m",
         reasons=("EXTRINSIC",),
         able=is_mounted,

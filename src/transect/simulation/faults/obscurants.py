@@ -34,7 +34,7 @@ PARTICLE_INTENSITY_RATIO = 0.2
 """Intensity of a return from particles relative to that of the surface behind them."""
 MIN_LOSS = 0.05
 """Images with a smaller loss of light are compared, as they may be unchanged."""
-_DECIBEL = 20.0 / np.log(10.0)
+_DB_PER_OPTICAL_DEPTH = 20.0 / np.log(10.0)
 """Two-way loss in decibels for one unit of optical depth."""
 
 
@@ -164,7 +164,9 @@ def _radar_ranges(stream: Stream, event: Event, air: Air) -> Change:
     opacity = -np.expm1(-depth)
     table = with_flat(stream.table, "range", ranges + RADAR_NOISE_M * opacity * noise)
     reflectivity = np.asarray(stream["reflectivity"], dtype=np.float64)
-    table = with_flat(table, "reflectivity", reflectivity - _DECIBEL * RADAR_EXTINCTION_RATIO * depth)
+    table = with_flat(
+        table, "reflectivity", reflectivity - _DB_PER_OPTICAL_DEPTH * RADAR_EXTINCTION_RATIO * depth
+    )
     return change_of(stream, table, ["range", "reflectivity"], RADAR_EXTINCTION_RATIO * opacity)
 
 
@@ -172,7 +174,7 @@ def _radar_spectra(stream: Stream, event: Event, air: Air) -> Change:
     """Reduce all bins of a beam equally, by the optical depth of the whole beam."""
     depth = _radar_depth(stream, event, air, np.full(len(stream), np.nan))
     bins, row = flat_values(stream.table, "reflectivity")
-    loss = _DECIBEL * RADAR_EXTINCTION_RATIO * depth[row]
+    loss = _DB_PER_OPTICAL_DEPTH * RADAR_EXTINCTION_RATIO * depth[row]
     table = with_flat(stream.table, "reflectivity", bins - loss)
     return change_of(stream, table, ["reflectivity"], RADAR_EXTINCTION_RATIO * -np.expm1(-depth))
 

@@ -79,7 +79,7 @@ FAULTS = (
 )
 
 
-GRID = (12, 16)
+TRANSMISSION_GRID = (12, 16)
 """Rows and columns of the grid of transmissions, which are interpolated in between."""
 MIN_VISIBLE_LOSS = 1.0 / 255.0
 """A smaller loss of light is not visible in 8 bits."""
@@ -111,7 +111,9 @@ class CameraTransmission:
         """Return the transmission (rows, columns) of the grid of pixels."""
         count = len(self.rays)
         paths = through(self.air, np.full(count, seconds), self.origin, self.rays)
-        return np.exp(-self.extinction_ratio * paths.depth(np.full(count, self.depth))).reshape(GRID)
+        return np.exp(-self.extinction_ratio * paths.depth(np.full(count, self.depth))).reshape(
+            TRANSMISSION_GRID
+        )
 
     def losses(self, chosen: Mask) -> Floats:
         """Return the mean loss of light (n,) of the chosen images, 0 where it is not visible."""
@@ -127,7 +129,7 @@ def _rays(camera: CameraModel | None) -> Floats:
 
     A camera without calibration has a horizontal field of view of 90 degrees.
     """
-    rows, columns = GRID
+    rows, columns = TRANSMISSION_GRID
     x, y = np.meshgrid(np.linspace(-1, 1, columns), np.linspace(-1, 1, rows) * 0.75)
     if camera is not None and camera.K[0, 0] > 0:
         width, height = camera.width or 2 * camera.K[0, 2], camera.height or 2 * camera.K[1, 2]

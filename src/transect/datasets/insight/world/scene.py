@@ -23,7 +23,7 @@ from transect.simulation.light import Light
 from transect.simulation.randomness import generator
 from transect.simulation.raycast import Scene
 from transect.simulation.render import render
-from transect.simulation.solids import CYLINDER, Material, Solid, Solids, rod, turned_box
+from transect.simulation.solids import SHAPE_CYLINDER, Material, Solid, Solids, rod, turned_box
 from transect.types import CameraModel, Image
 
 from .arm.model import PAYLOADS
@@ -139,7 +139,7 @@ def _disc(
     kind: str, T: Floats, centre: tuple[float, float, float], radius: float, thickness: float, look: Material
 ) -> Solid:
     half = np.array([radius, radius, thickness / 2])
-    return Solid(kind, CYLINDER, se3.apply(T, np.array(centre)), half, T[:3, :3], look)
+    return Solid(kind, SHAPE_CYLINDER, se3.apply(T, np.array(centre)), half, T[:3, :3], look)
 
 
 def _payload(simulation: ArmSimulation, name: str, row: int) -> Solid:
@@ -158,7 +158,12 @@ def _payload(simulation: ArmSimulation, name: str, row: int) -> Solid:
     if name == "hp3":
         return turned_box(name, centre, [width, width, height], T[:3, :3], PAYLOAD_LOOKS[name])
     return Solid(
-        name, CYLINDER, centre, np.array([width / 2, width / 2, height / 2]), T[:3, :3], PAYLOAD_LOOKS[name]
+        name,
+        SHAPE_CYLINDER,
+        centre,
+        np.array([width / 2, width / 2, height / 2]),
+        T[:3, :3],
+        PAYLOAD_LOOKS[name],
     )
 
 
