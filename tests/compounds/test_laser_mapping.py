@@ -1,4 +1,4 @@
-"""LaserMapping of a vehicle that drives past a wall: a recording in memory, of one laser and a radar."""
+"""LaserMapping on a drive past a wall, with one laser and a radar; recordings are in memory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def nav() -> Stream:
 
 
 @pytest.mark.parametrize(("name", "wire"), [("RecordedFrames", {}), ("NavStates", {"nav": "Nav"})])
-def test_what_was_passed_is_where_it_stands(drive: Recording, name: str, wire: dict[str, str]):
+def test_the_wall_is_mapped_at_its_position(drive: Recording, name: str, wire: dict[str, str]):
     run = transect.run(f"LaserMapping/{name}", drive, wire=wire)
     cloud, echoes = run["map"].values[0], run["radar"].values[0]
     np.testing.assert_allclose(cloud.points[:, 1], WALL_EAST_M, atol=1e-6)
@@ -68,22 +68,22 @@ def test_what_was_passed_is_where_it_stands(drive: Recording, name: str, wire: d
 
 
 SCAN_BEAMS, STEP_S = 90, 1e-3
-"""Of a laser that turns once in 0.1 s and looks at a quarter of it."""
+"""Beams and time between them, of a laser with 10 revolutions per second and a view of 90 degrees."""
 AHEAD = 0.5
-"""m: the laser is in front of the body's origin."""
+"""Position of the laser in front of the body's origin, m."""
 SPEED, TURN = 0.8, 0.6
-"""m/s and rad/s of a robot that drives a circle."""
+"""Velocities of a robot on a circle, m/s and rad/s."""
 
 
 def body_at(seconds: np.ndarray | float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, y and heading on the circle: the closed form, not an integration."""
+    """Return x, y and heading on the circle, in closed form."""
     heading = TURN * np.asarray(seconds)
     radius = SPEED / TURN
     return radius * np.sin(heading), radius * (1 - np.cos(heading)), heading
 
 
-def turning_laser(ahead: float, name: str = "/whatever", frame: str = "hokuyo") -> Stream:
-    """Scans of a wall at y = WALL, each beam from where the laser is at its own time."""
+def turning_laser(ahead: float, name: str = "/any_scan", frame: str = "hokuyo") -> Stream:
+    """Return scans of a wall, each beam at the pose of the laser at its own time."""
     t_ns = FIRST_NS + np.arange(20) * 100_000_000
     beam = np.arange(SCAN_BEAMS)
     _, y, heading = body_at((t_ns[:, None] - FIRST_NS) / 1e9 + beam * STEP_S)
@@ -136,32 +136,32 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_any_laser_makes_a_map_with_whatever_tells_the_path(path: str):
+def test_a_map_is_made_from_any_laser_and_any_motion(path: str):
     run = transect.run("LaserMapping", Recording("r", (turning_laser(AHEAD), PATHS[path]), frames=mounted()))
     points = run["map"].values[0].points
     assert run.name == "LaserMapping/NavStates"
     assert len(points) > 100
     # Integrated velocities are as good as poses here, since both are steady.
     np.testing.assert_allclose(points[:, 1], WALL_EAST_M, atol=1e-3)
-    said = " ".join(each.text for each in run.conclusions)
-    assert ("velocities are integrated" in said) == (path in ("velocities", "twist"))
-    assert ("poses have no height: z = 0 m is assumed" in said) == path.startswith("planar")
+    text = " ".join(each.text for each in run.conclusions)
+    assert ("velocities are integrated" in text) == (path in ("velocities", "twist"))
+    assert ("poses have no height: z = 0 m is assumed" in text) == path.startswith("planar")
 
 
-def test_scans_without_angles_are_left_out_and_it_is_said_how_to_state_them():
+def test_scans_without_angles_are_ignored_and_the_remedy_is_reported():
     scans = turning_laser(AHEAD)
     columns = {name: np.stack(scans.column(name)) for name in ("ranges", "angle_increment")}
     blind = stream_of_values("/scan", scans.t_ns, columns, type=LaserScan, frame="hokuyo")
     run = transect.run("LaserMapping", Recording("r", (blind, PATHS["pose"]), frames=mounted()))
-    nothing, said = (each.text for each in run.conclusions)
+    nothing, text = (each.text for each in run.conclusions)
     assert nothing == "nothing came out of map"
-    assert said.startswith("scans of hokuyo are ignored: they have no start_angle, so the direction of ")
-    assert said.endswith("add to the stream's columns: start_angle: {value: DEGREES, unit: deg}")
+    assert text.startswith("scans of hokuyo are ignored: they have no start_angle, so the direction of ")
+    assert text.endswith("add to the stream's columns: start_angle: {value: DEGREES, unit: deg}")
     assert run.stats is not None
     assert "there is no radar" in run.stats.nodes["assembly"].skipped
 
 
-def test_moving_frames_of_any_name_are_a_path_too():
+def test_moving_frames_of_any_name_determine_the_path():
     tree = mounted()
     steps = moving(Pose)
     tree.add_moving(
@@ -172,7 +172,7 @@ def test_moving_frames_of_any_name_are_a_path_too():
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
 
 
-def test_an_offset_of_the_stream_that_moves_the_frames_moves_them_too():
+def test_a_time_offset_of_the_frames_is_applied():
     tree, late_ns = mounted(), 500_000_000
     steps = moving(Pose)
     places, turns = steps.array("x", "y", "z"), steps.array("qx", "qy", "qz", "qw")
@@ -182,14 +182,14 @@ def test_an_offset_of_the_stream_that_moves_the_frames_moves_them_too():
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
 
 
-def test_a_laser_whose_place_is_not_known_is_at_the_origin_of_the_body_and_that_is_said():
+def test_an_unknown_mounting_is_assumed_at_the_origin_and_reported():
     run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0), PATHS["odometry"])))
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
-    said = [each.text for each in run.conclusions]
-    assert said[1:] == ["the frame hokuyo is assumed to coincide with base: no frames connect them"]
+    texts = [each.text for each in run.conclusions]
+    assert texts[1:] == ["the frame hokuyo is assumed to coincide with base: no frames connect them"]
 
 
-def test_streams_that_name_no_frames_make_a_map():
+def test_streams_without_frames_give_a_map():
     wheels = moving(Odometry, only="twist", frame="", child="")
     run = transect.run("LaserMapping", Recording("r", (turning_laser(0.0, frame=""), wheels)))
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)

@@ -19,7 +19,7 @@ SCAN_COUNT = 5
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Clouds without any times, as a driver writes them: 000000.pcd, 000001.pcd, ..."""
+    """Write clouds without times, as drivers do: 000000.pcd, 000001.pcd, ..."""
     path = tmp_path_factory.mktemp("clouds")
     for i in range(SCAN_COUNT):
         cloud = scan(motion(TWIST), 0.1 * i, noise=0.01, timed=False)
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_folder_of_clouds_becomes_a_trajectory_and_a_map(folder: Path, tmp_path: Path):
+def test_a_folder_of_clouds_gives_a_trajectory_and_a_map(folder: Path, tmp_path: Path):
     transect.run("LidarOdometry", folder, out=tmp_path / "run")
     poses = transect.open(tmp_path / "run" / "pose.tum").streams[0]
     true = motion(TWIST)(np.array([0.1 * (SCAN_COUNT - 1)]))[0]
@@ -51,7 +51,7 @@ def test_the_implementations_agree(folder: Path):
     np.testing.assert_allclose(ends[0], ends[1], atol=0.04)
 
 
-def test_clouds_of_different_places_say_that_they_do_not_overlap(tmp_path: Path):
+def test_clouds_without_overlap_are_reported(tmp_path: Path):
     rng = np.random.default_rng(0)
     for i in range(3):
         cloud = PointCloud(rng.uniform(-30, 30, (3000, 3)).astype(np.float32))
@@ -62,9 +62,9 @@ def test_clouds_of_different_places_say_that_they_do_not_overlap(tmp_path: Path)
     assert "no overlap with the map" in str(run.stats)
 
 
-def test_five_scans_tell_no_covariance_and_the_run_says_why(folder: Path):
-    said = silent_outputs(transect.run("LidarOdometry", folder))
-    assert said == {
+def test_five_scans_have_no_covariance_and_the_reason_is_reported(folder: Path):
+    reasons = silent_outputs(transect.run("LidarOdometry", folder))
+    assert reasons == {
         "covariance": "odometry gave others; "
         "odometry: fewer than six scans matched: no covariance (1 of 5 times)"
     }

@@ -1,4 +1,4 @@
-"""Hills and rocks, measured by a lidar: simulated for the tests."""
+"""Simulated lidar scans of hills and rocks."""
 
 from __future__ import annotations
 

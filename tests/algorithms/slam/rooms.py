@@ -1,4 +1,4 @@
-"""Corridors around a block, seen by a planar laser: rays against walls, written for the tests alone."""
+"""Simulated planar laser scans in corridors around a block, by ray casting."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def odometry_of(poses: np.ndarray, seed: int = 1) -> np.ndarray:
 def record(
     walls: np.ndarray, poses: np.ndarray, *, odometry: bool = True, start_ns: int = 10**9, seed: int = 1
 ) -> Recording:
-    """Return a drive as a recording: scans with 1 cm of noise, and what the wheels say."""
+    """Return a drive as a recording: scans with 1 cm of noise, and wheel odometry."""
     random = np.random.default_rng(seed)
     times = start_ns + PERIOD_NS * np.arange(len(poses))
     ranges = [cast(walls, pose) + random.normal(0, 0.01, SCAN_BEAMS) for pose in poses]

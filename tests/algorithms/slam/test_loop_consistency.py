@@ -1,4 +1,4 @@
-"""Loops of one keyframe to several places."""
+"""Selection among loop closures of one keyframe to several places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps brought together: of one place they become one, of two places they stay two."""
+"""Merging of maps that overlap, and rejection of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pose graph: what fits best, how sure it is, and what a wrong loop cannot do."""
+"""The pose graph: optimisation, covariances, and rejection of outlier loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a pair, and the motion between two, in scenes whose every pixel is known."""
+"""Stereo loop closure in ray-traced scenes: observations, candidates, and verification."""
 
 import cv2
 import numpy as np

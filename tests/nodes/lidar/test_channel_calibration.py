@@ -1,4 +1,4 @@
-"""Lidars with channels that measure too far and too high, in a room whose walls are known exactly."""
+"""Calibration of range and elevation offsets of lidar channels, in a room with exactly known walls."""
 
 from __future__ import annotations
 
