@@ -1,9 +1,9 @@
-"""Covariances of pose fusion against errors whose size is known: other wheels, other receivers, a cheap IMU.
+"""Consistency of the covariances of pose fusion for several wheels and receivers, and a low-cost IMU.
 
-A robot drives rows and turns at their ends, in a world of a few lines that shares nothing with the fusion.
-Once positions are withheld for 30 s in every 60, and once they always come: then each second after the first
-30 s is judged. Of each kind of drive: how many of the true positions are in the 95 % ellipses, and the ratio
-of their major semi-axis to the error, both RMS. 1.7 to 2.4 is right.
+A robot drives rows and turns at their ends, simulated here independently of the fusion's models. Positions
+are withheld for 30 s in every 60, or always available: then each second after the first 30 s is evaluated.
+For each kind of drive: the fraction of true positions in the 95 % ellipses, and the ratio of their major
+semi-axis to the error, both RMS. A ratio of 1.7 to 2.4 is consistent.
 """
 
 import itertools
@@ -27,36 +27,33 @@ TICK_S, FIX_PERIOD_S, DURATION_S, GAP_PERIOD_S = 0.1, 0.2, 240.0, 60.0
 LEVER_ARM_M = np.array([1.0, 0.0, 0.0])
 SEEDS = range(8)
 MIN_COVERAGE_PERCENT, MAX_SEMI_AXIS_RATIO = 90.0, 3.0
-"""Per cent in the ellipses, at least; semi-axes in errors while positions come, at most."""
+"""Limits of the fraction in the ellipses, and of the semi-axes in errors while positions are available."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of drive: `wheels` is a factor on the errors of good ones, `fix` the sigma of positions, m.
-
-    Fixes that are `alike` have half of their variance in common over 60 s. An IMU has white noise and biases
-    of rad/s and m/s2; None is no IMU.
-    """
+class Scenario:
+    """Noise of the sensors of a drive."""
 
     name: str
-    wheels: float
-    fix: float
-    alike: bool = False
+    wheels: float  # factor on the errors of good wheels
+    fix: float  # sigma of positions, m
+    correlated: bool = False  # whether half of the variance of positions is correlated over 60 s
+    # White noise and bias of rates (rad/s), and of forces (m/s2); None without an IMU.
     imu: tuple[float, float, float, float] | None = None
 
 
-KINDS = (
-    Kind("good wheels, RTK", 1.0, 0.015),
-    Kind("bad wheels, RTK", 5.0, 0.015),
-    Kind("good wheels, receiver of 2 m", 1.0, 2.0, alike=True),
-    Kind("bad wheels, receiver of 2 m", 5.0, 2.0, alike=True),
-    Kind("good wheels, RTK, cheap IMU", 1.0, 0.015, imu=(0.02, 0.01, 0.2, 0.1)),
+SCENARIOS = (
+    Scenario("good wheels, RTK", 1.0, 0.015),
+    Scenario("bad wheels, RTK", 5.0, 0.015),
+    Scenario("good wheels, receiver of 2 m", 1.0, 2.0, correlated=True),
+    Scenario("bad wheels, receiver of 2 m", 5.0, 2.0, correlated=True),
+    Scenario("good wheels, RTK, cheap IMU", 1.0, 0.015, imu=(0.02, 0.01, 0.2, 0.1)),
 )
 
 
 @dataclass(frozen=True)
 class Drive:
-    """Events, and the true antenna (n, 2) at the times (n,) at which it is judged."""
+    """Measurements, and true positions (n, 2) of the antenna at the evaluated times (n,)."""
 
     events: list[Event]
     t_ns: np.ndarray
@@ -64,15 +61,15 @@ class Drive:
 
 
 class Quiet:
-    """Stands for the run that a filter is in."""
+    """Context without output."""
 
     def skip(self, reason: str) -> None: ...
     def log(self, message: str) -> None: ...
 
 
 def main() -> None:
-    for kind, (title, gap) in itertools.product(KINDS, {"gaps": 30.0, "steady": 0.0}.items()):
-        drives = [drive(kind, seed, gap) for seed in SEEDS]
+    for scenario, (title, gap) in itertools.product(SCENARIOS, {"gaps": 30.0, "steady": 0.0}.items()):
+        drives = [drive(scenario, seed, gap) for seed in SEEDS]
         for name, fuse in {"filter": filtered, "batch smoother": smoothed}.items():
             off, spread = (np.concatenate(each) for each in zip(*map(fuse, drives), strict=True))
             squared = np.einsum("ni,ni->n", off, np.linalg.solve(spread, off[..., None])[..., 0])
@@ -80,39 +77,39 @@ def main() -> None:
             error, axis = (float(np.sqrt(np.mean(each))) for each in (np.sum(off**2, axis=1), axes**2))
             inside = 100 * float(np.mean(squared < _gaps.CHI2_95_2D))
             quality(
-                f"{kind.name}, {title}: in the 95 % ellipse, {name}",
+                f"{scenario.name}, {title}: in the 95 % ellipse, {name}",
                 inside,
                 "%",
                 at_least=MIN_COVERAGE_PERCENT,
             )
             most = None if gap else MAX_SEMI_AXIS_RATIO
-            quality(f"{kind.name}, {title}: its semi-axis / error", axis, "m", at_most=most, peer=error)
+            quality(f"{scenario.name}, {title}: its semi-axis / error", axis, "m", at_most=most, peer=error)
 
 
-def drive(kind: Kind, seed: int, gap: float) -> Drive:
-    """Simulate a drive: rows of 40 m and turns of 6 m, slowly changing speed, errors of wheels that last.
+def drive(scenario: Scenario, seed: int, gap: float) -> Drive:
+    """Simulate a drive: rows of 40 m and turns of 6 m, slowly changing speed, correlated errors of wheels.
 
-    The last `gap` s of each period have no positions, and are judged; without a gap each second is.
+    The last `gap` s of each period have no positions, and are evaluated; without a gap each second is.
     """
     rng = np.random.default_rng([seed, 4711])
     n = round(DURATION_S / TICK_S)
     speed = 1.0 + 0.2 * np.sin(np.arange(n) * TICK_S / 17 + seed)
-    way = np.concatenate([[0.0], np.cumsum(speed * TICK_S)])
-    side = np.sign(np.sin(way[:-1] / 52 * np.pi + 0.1))
-    turning = np.mod(way[:-1], 52.0) > 40.0
-    bend = np.where(turning, side * np.pi / 12, 0.0) + 0.01 * np.sin(way[:-1] / 7)
-    heading = np.concatenate([[0.0], np.cumsum(bend * np.diff(way))])
+    distance = np.concatenate([[0.0], np.cumsum(speed * TICK_S)])
+    side = np.sign(np.sin(distance[:-1] / 52 * np.pi + 0.1))
+    turning = np.mod(distance[:-1], 52.0) > 40.0
+    curvatures = np.where(turning, side * np.pi / 12, 0.0) + 0.01 * np.sin(distance[:-1] / 7)
+    heading = np.concatenate([[0.0], np.cumsum(curvatures * np.diff(distance))])
     middle = (heading[1:] + heading[:-1]) / 2
-    steps = np.column_stack([np.cos(middle), np.sin(middle)]) * np.diff(way)[:, None]
-    place = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
+    steps = np.column_stack([np.cos(middle), np.sin(middle)]) * np.diff(distance)[:, None]
+    path = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
     t_ns = (np.arange(n + 1) * TICK_S * NS).astype(np.int64)
-    events: list[Event] = [*_wheels(kind, rng, t_ns, np.diff(way), np.diff(heading))]
-    events += _imu(kind, rng, t_ns, way, heading) if kind.imu else []
+    events: list[Event] = [*_wheels(scenario, rng, t_ns, np.diff(distance), np.diff(heading))]
+    events += _imu(scenario, rng, t_ns, distance, heading) if scenario.imu else []
     ahead = np.column_stack([np.cos(heading), np.sin(heading)])
-    antenna = place + LEVER_ARM_M[0] * ahead
+    antenna = path + LEVER_ARM_M[0] * ahead
     shown = np.mod(t_ns / NS, GAP_PERIOD_S) < GAP_PERIOD_S - gap
     each = np.arange(0, n + 1, round(FIX_PERIOD_S / TICK_S))
-    events += [*_fixes(kind, rng, t_ns, antenna, each[shown[each]])]
+    events += [*_fixes(scenario, rng, t_ns, antenna, each[shown[each]])]
     events.sort(
         key=lambda event: (
             event.t_ns,
@@ -120,55 +117,67 @@ def drive(kind: Kind, seed: int, gap: float) -> Drive:
             isinstance(event, OdometryStep),
         )
     )
-    judged = each[~shown[each]] if gap else np.arange(round(30 / TICK_S) + 1, n, round(1 / TICK_S))
-    return Drive(events, t_ns[judged], antenna[judged])
+    evaluated = each[~shown[each]] if gap else np.arange(round(30 / TICK_S) + 1, n, round(1 / TICK_S))
+    return Drive(events, t_ns[evaluated], antenna[evaluated])
 
 
 def _wheels(
-    kind: Kind, rng: np.random.Generator, t_ns: np.ndarray, ways: np.ndarray, turns: np.ndarray
+    scenario: Scenario, rng: np.random.Generator, t_ns: np.ndarray, distances: np.ndarray, turns: np.ndarray
 ) -> Iterator[OdometryStep]:
-    """Yield what wheels say: wrong scale, steering and curvature, which walk, slip along 5 m, white noise."""
+    """Yield steps of wheels: random walks of scale, turn scale and curvature, slip over 5 m, white noise."""
     slip, curvature = 0.0, 0.003 * rng.normal()
-    scale, steer = 0.02 * rng.normal(), 0.05 * rng.normal()
-    for i, (way, turn) in enumerate(zip(ways, turns, strict=True)):
-        kept = np.exp(-way / 5)
-        slip = kept * slip + 0.006 * kind.wheels * np.sqrt(1 - kept**2) * rng.normal()
-        curvature += 3e-5 * kind.wheels * np.sqrt(way) * rng.normal()
-        said = way * (1 + scale + slip) + 2e-3 * kind.wheels * np.sqrt(way) * rng.normal()
-        turned = turn * (1 + steer) + curvature * way + 1e-3 * kind.wheels * np.sqrt(way) * rng.normal()
+    scale, turn_scale = 0.02 * rng.normal(), 0.05 * rng.normal()
+    for i, (distance, turn) in enumerate(zip(distances, turns, strict=True)):
+        decay = np.exp(-distance / 5)
+        slip = decay * slip + 0.006 * scenario.wheels * np.sqrt(1 - decay**2) * rng.normal()
+        curvature += 3e-5 * scenario.wheels * np.sqrt(distance) * rng.normal()
+        measured = distance * (1 + scale + slip) + 2e-3 * scenario.wheels * np.sqrt(distance) * rng.normal()
+        turned = (
+            turn * (1 + turn_scale)
+            + curvature * distance
+            + 1e-3 * scenario.wheels * np.sqrt(distance) * rng.normal()
+        )
         T = np.eye(4)
         T[:2, :2] = [[np.cos(turned), -np.sin(turned)], [np.sin(turned), np.cos(turned)]]
-        T[:2, 3] = said * np.cos(turned / 2), said * np.sin(turned / 2)
+        T[:2, 3] = measured * np.cos(turned / 2), measured * np.sin(turned / 2)
         yield OdometryStep("wheels", int(t_ns[i]), int(t_ns[i + 1]), T, planar=True)
 
 
 def _fixes(
-    kind: Kind, rng: np.random.Generator, t_ns: np.ndarray, antenna: np.ndarray, which: np.ndarray
+    scenario: Scenario, rng: np.random.Generator, t_ns: np.ndarray, antenna: np.ndarray, which: np.ndarray
 ) -> Iterator[MeasuredPosition]:
-    """Yield positions; where their errors are alike, half of the variance is a Gauss-Markov process."""
-    white = kind.fix * (np.sqrt(0.5) if kind.alike else 1.0)
-    common, before = kind.fix * np.sqrt(0.5) * rng.normal(size=2) * kind.alike, t_ns[0]
-    std = kind.fix * np.array([1.0, 1.0, 2.0])
+    """Yield positions; if errors are correlated, half of the variance is a Gauss-Markov process."""
+    white = scenario.fix * (np.sqrt(0.5) if scenario.correlated else 1.0)
+    common, before = scenario.fix * np.sqrt(0.5) * rng.normal(size=2) * scenario.correlated, t_ns[0]
+    std = scenario.fix * np.array([1.0, 1.0, 2.0])
     for i in which:
-        kept = np.exp(-(t_ns[i] - before) / NS / 60.0)
-        common = kept * common + kind.fix * np.sqrt(0.5 * (1 - kept**2)) * rng.normal(size=2) * kind.alike
+        decay = np.exp(-(t_ns[i] - before) / NS / 60.0)
+        common = (
+            decay * common
+            + scenario.fix * np.sqrt(0.5 * (1 - decay**2)) * rng.normal(size=2) * scenario.correlated
+        )
         before = t_ns[i]
-        said = antenna[i] + common + white * rng.normal(size=2)
+        measured = antenna[i] + common + white * rng.normal(size=2)
         yield MeasuredPosition(
-            "position", int(t_ns[i]), np.array([*said, 0.0]), std, LEVER_ARM_M, white=not kind.alike
+            "position",
+            int(t_ns[i]),
+            np.array([*measured, 0.0]),
+            std,
+            LEVER_ARM_M,
+            white=not scenario.correlated,
         )
 
 
 def _imu(
-    kind: Kind, rng: np.random.Generator, t_ns: np.ndarray, way: np.ndarray, heading: np.ndarray
+    scenario: Scenario, rng: np.random.Generator, t_ns: np.ndarray, distance: np.ndarray, heading: np.ndarray
 ) -> Iterator[ImuSample]:
-    """Yield a hundred samples a second of a body that stays level."""
-    assert kind.imu is not None
-    gyro, gyro_bias, force, force_bias = kind.imu
+    """Yield samples at 100 Hz of a level body."""
+    assert scenario.imu is not None
+    gyro, gyro_bias, force, force_bias = scenario.imu
     t = np.arange(t_ns[0], t_ns[-1], NS // 100)
     seconds, known = t / NS, t_ns / NS
     middles = (known[1:] + known[:-1]) / 2
-    speed, rate = (np.interp(seconds, middles, np.diff(each) / TICK_S) for each in (way, heading))
+    speed, rate = (np.interp(seconds, middles, np.diff(each) / TICK_S) for each in (distance, heading))
     forces = np.column_stack([np.gradient(speed, seconds), speed * rate, np.full(len(t), 9.80665)])
     rates = np.column_stack([np.zeros(len(t)), np.zeros(len(t)), rate])
     forces = forces + force_bias * rng.normal(size=3) * 0.3 + force * rng.normal(size=forces.shape)
@@ -177,42 +186,42 @@ def _imu(
         yield ImuSample(*each)
 
 
-def filtered(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
-    """Errors (k, 2) of the antenna by the filter, and their covariances (k, 2, 2)."""
+def filtered(simulated: Drive) -> tuple[np.ndarray, np.ndarray]:
+    """Return errors (k, 2) of the antenna by the filter, and their covariances (k, 2, 2)."""
     inputs = FusionInputs()
     inputs.positions.frame, inputs.odometry.has_planar = "map", True
     found = new_filter(inputs, ErrorStateFilter().values, wait=3.0)
     context: Any = Quiet()
-    wanted, result, i = driven.t_ns.tolist(), list[tuple[np.ndarray, np.ndarray]](), 0
+    wanted, result, i = simulated.t_ns.tolist(), list[tuple[np.ndarray, np.ndarray]](), 0
     for k, t_ns in enumerate(wanted):
         batch: list[Event] = []
-        while i < len(driven.events) and driven.events[i].t_ns <= t_ns:
-            batch.append(driven.events[i])
+        while i < len(simulated.events) and simulated.events[i].t_ns <= t_ns:
+            batch.append(simulated.events[i])
             i += 1
         assert found.process_events(context, batch)
         state = found.at(t_ns)
-        result.append(_antenna(state.p, state.rotation, state.pose_covariance, driven.antenna[k]))
+        result.append(_antenna(state.p, state.rotation, state.pose_covariance, simulated.antenna[k]))
     off, spread = zip(*result, strict=True)
     return np.array(off), np.array(spread)
 
 
-def smoothed(driven: Drive) -> tuple[np.ndarray, np.ndarray]:
-    """The same by the batch smoother."""
+def smoothed(simulated: Drive) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same by the batch smoother."""
     observations = Observations()
-    observations.add(driven.events)
+    observations.add(simulated.events)
     found = smooth(observations, make_noise(1.0, 1.0, 0.05, 9.80665), learn=True)
-    poses, covariances = found.at(driven.t_ns)
-    each = zip(poses, covariances, driven.antenna, strict=True)
+    poses, covariances = found.at(simulated.t_ns)
+    each = zip(poses, covariances, simulated.antenna, strict=True)
     off, spread = zip(*(_antenna(T[:3, 3], T[:3, :3], C, true) for T, C, true in each), strict=True)
     return np.array(off), np.array(spread)
 
 
 def _antenna(
-    place: np.ndarray, rotation: np.ndarray, covariance: np.ndarray, true: np.ndarray
+    path: np.ndarray, rotation: np.ndarray, covariance: np.ndarray, true: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     x, y, z = rotation @ LEVER_ARM_M
     by = np.array([[1.0, 0, 0, 0, z, -y], [0, 1.0, 0, -z, 0, x]])
-    return (place + rotation @ LEVER_ARM_M)[:2] - true, by @ covariance @ by.T
+    return (path + rotation @ LEVER_ARM_M)[:2] - true, by @ covariance @ by.T
 
 
 if __name__ == "__main__":
