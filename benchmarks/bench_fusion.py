@@ -48,24 +48,24 @@ def main() -> None:
 def bench_bags() -> None:
     for bag, robot in (("test1", "Husky"), ("test2", "Jackal")):
         begin = time.process_time()
-        told = transect.run(FILTER, DATA_DIR / f"{bag}.bag")["innovations"].values
+        adaptive = transect.run(FILTER, DATA_DIR / f"{bag}.bag")["innovations"].values
         spent = time.process_time() - begin
         fixed = transect.run(FILTER, DATA_DIR / f"{bag}.bag", set={"fusion.adaptation_gain": 0.0})[
             "innovations"
         ].values
         for sensor in ("fix", "odometry"):
-            for innovations, how, least in ((told, "", 90.0), (fixed, ", adaptation_gain=0", None)):
+            for innovations, how, least in ((adaptive, "", 90.0), (fixed, ", adaptation_gain=0", None)):
                 counts = {
                     what: sum(each[f"{sensor}_{what}"] for each in innovations) for what in ("count", "below")
                 }
                 if counts["count"]:
-                    share = 100 * counts["below"] / counts["count"]
-                    quality(f"{robot}: NIS of {sensor} below the 95 % limit{how}", share, "%", at_least=least)
-        print(f"  {robot}: {1e3 * spent / len(told):.1f} ms CPU per tick of 0.1 s")
+                    ratio = 100 * counts["below"] / counts["count"]
+                    quality(f"{robot}: NIS of {sensor} below the 95 % limit{how}", ratio, "%", at_least=least)
+        print(f"  {robot}: {1e3 * spent / len(adaptive):.1f} ms CPU per tick of 0.1 s")
 
 
 def bench_nees(folder: Path) -> None:
-    """Mean over seeds and times of the NEES of position, three numbers each."""
+    """Mean NEES of position (three degrees of freedom) over seeds and times."""
     found = [position_nees(etna(folder, seed, NEES_SECONDS, NAV)) for seed in NEES_SEEDS]
     low, high = chi2.ppf([0.025, 0.975], 3 * len(found)) / len(found)
     quality(
@@ -82,8 +82,8 @@ def position_nees(recording: Recording) -> float:
     truth = recording["truth/trajectory"]
     true = interpolate_columns(truth.t_ns, truth.array("x", "y", "z"), pose.t_ns)
     e = np.stack([each.position for each in pose.values]) + geodesy.local_from_geodetic(first, world) - true
-    spread = np.stack(covariance.values)[:, :3, :3]
-    nees = np.einsum("ni,ni->n", e, np.linalg.solve(spread, e[..., None])[..., 0])
+    covariances = np.stack(covariance.values)[:, :3, :3]
+    nees = np.einsum("ni,ni->n", e, np.linalg.solve(covariances, e[..., None])[..., 0])
     return float(nees[pose.t_ns > pose.t_ns[0] + SETTLING_S * 1e9].mean())
 
 
@@ -100,9 +100,9 @@ def bench_drift(folder: Path) -> None:
 def drift_of(poses: Output, recording: Recording) -> float:
     """Mean translation error in percent over all segments of 5, 10 and 20 m, from every pose on."""
     truth = recording["truth/trajectory"]
-    places, turned = truth.array("x", "y", "z"), truth.array("qx", "qy", "qz", "qw")
-    at, how = interpolate_poses(truth.t_ns, places, turned, poses.t_ns)
-    true = se3.from_quaternion(how, at)
+    positions, orientations = truth.array("x", "y", "z"), truth.array("qx", "qy", "qz", "qw")
+    position, orientation = interpolate_poses(truth.t_ns, positions, orientations, poses.t_ns)
+    true = se3.from_quaternion(orientation, position)
     found = np.stack([se3.from_quaternion(each.orientation, each.position) for each in poses.values])
     return float(np.concatenate(segments(found, true)).mean())
 
@@ -110,7 +110,7 @@ def drift_of(poses: Output, recording: Recording) -> float:
 def etna(
     folder: Path, seed: int, seconds: float, streams: tuple[str, ...], suffix: str = "-nav"
 ) -> Recording:
-    """A simulated day, taken from the folder if it is there."""
+    """Return a simulated day, cached in the folder."""
     path = folder / f"etna-{seed}{suffix}"
     if not path.exists():
         write_day(simulate("etna", Options(seed=seed, seconds=seconds, streams=streams)), path)
