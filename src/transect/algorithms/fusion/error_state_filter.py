@@ -52,8 +52,8 @@ class ErrorStateFilter:
         self.inputs, self.noise, self.settings = inputs, noise, settings
         self.initialiser = Initialiser(inputs, priors, noise.gravity, settings.max_wait_s)
         self.statistics = InnovationStatistics(settings.gate)
-        self.imu = ImuPropagation(noise)
-        self.wheels = WheelPropagation(noise, adapts=settings.adaptation_gain > 0)
+        self.imu = ImuPropagation(noise, settings.imu)
+        self.wheels = WheelPropagation(noise, settings)
         self.positions = PositionUpdates(noise, priors.tilt, settings, self.statistics, self.wheels)
         self.state: ekf.FilterState | None = None  # None until initialised
         self.frame = "odom"  # of the poses

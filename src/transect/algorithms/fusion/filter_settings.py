@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .imu_propagation import IMU, ImuSettings
 from .innovation_gate import GATE, GateSettings
+from .wheel_drift import WHEEL_DRIFT, WheelDriftSettings
+from .wheel_starts import WHEEL_STARTS, WheelStartSettings
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,9 @@ class FilterSettings:
     patience: int = 3  # positions rejected in a row before the state is considered wrong
     gated: bool = True  # whether outliers are rejected or down-weighted
     gate: GateSettings = GATE
+    imu: ImuSettings = IMU
+    wheel_drift: WheelDriftSettings = WHEEL_DRIFT
+    wheel_starts: WheelStartSettings = WHEEL_STARTS
     fast_adaptation_count: float = 10.0  # positions during which the gain is larger
     # White noise of the poses of a visual or lidar odometry without covariances, m and rad.
     motion_std_m: float = 0.02

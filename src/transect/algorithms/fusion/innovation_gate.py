@@ -52,7 +52,7 @@ def noncentrality(dof: int, settings: GateSettings = GATE) -> float:
     return float(found)  # pyright: ignore[reportArgumentType]
 
 
-def minimal_detectable_error(S: Floats) -> float:
+def minimal_detectable_error(S: Floats, settings: GateSettings = GATE) -> float:
     """Return the smallest error that the gate rejects with probability `power`, in its worst direction.
 
     Parameters
@@ -60,7 +60,7 @@ def minimal_detectable_error(S: Floats) -> float:
     S : (m, m) array
         Covariance of the innovation; the result has the unit of its square root.
     """
-    return float(np.sqrt(noncentrality(len(S)) * np.linalg.eigvalsh(S)[-1]))
+    return float(np.sqrt(noncentrality(len(S), settings) * np.linalg.eigvalsh(S)[-1]))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class SensorInnovations:
         self.nis_sum += nis / dof
         self.rejected += not inside
         self.rejected_in_row = 0 if inside else self.rejected_in_row + 1
-        self.detectable = minimal_detectable_error(S[metric, metric])
+        self.detectable = minimal_detectable_error(S[metric, metric], self.settings)
         self.max_detectable = max(self.max_detectable, self.detectable)
         # Stochastic approximation of a quantile (Robbins and Monro 1951): up by 0.95 of a step if exceeded,
         # else down by 0.05. Several rejected in a row are no noise, and do not adapt the factor.

@@ -32,9 +32,9 @@ class OdometryInputs:
 
     def __init__(self, mounts: SensorMounts, track: float, wheel_model: ModelChoice) -> None:
         self.mounts, self.track, self.wheel_model = mounts, track, wheel_model
-        self.lacks_track = False  # whether wheels came whose turn needs an unknown track
+        self.lacks_track = False  # whether there are wheels whose track is needed and unknown
         self.has_wheels = False
-        self.has_planar = False  # whether wheels or an odometry came
+        self.has_planar = False  # whether there are wheels or an odometry
         self._wheels = WheelReckoning()
         self._headings = {name: PathHeading() for name in ("odometry", "motion")}
         self._last_pose: dict[str, tuple[int, Floats]] = {}

@@ -14,7 +14,7 @@ from transect.types import NavFix, Pose
 from .context import FusionContext
 from .events import MeasuredPosition
 from .gnss_sigma import VERTICAL_RATIO, FixSigma, sigma_of_fix
-from .height_noise import HeightConsistency
+from .height_noise import HEIGHTS, HeightConsistency, HeightSettings
 from .mounts import ANTENNA_FRAMES, FLU_FROM_FRD, SensorMounts
 from .position_noise import PositionNoise
 
@@ -37,6 +37,7 @@ class PositionInputSettings:
     # Sigma of the height of positions without heights, as if measured once in this time.
     unknown_height_std_m: float = 10.0
     unknown_height_period_s: float = 60.0
+    heights: HeightSettings = HEIGHTS
 
 
 POSITION_INPUTS = PositionInputSettings()
@@ -49,7 +50,7 @@ class PositionInputs:
         self.mounts, self.settings = mounts, settings
         self.origin: Floats | None = None  # geodetic: rad, rad, m
         self.frame = "map"
-        self.noise, self.heights = PositionNoise(), HeightConsistency()
+        self.noise, self.heights = PositionNoise(), HeightConsistency(settings.heights)
         self._has_origin_height = False
         self._last_ns: dict[str, int] = {}
         self._height_note = ""

@@ -10,6 +10,7 @@ from transect.geometry import se3
 from . import error_state as ekf
 from . import wheel_updates
 from .events import OdometryStep
+from .filter_settings import FilterSettings
 from .imu_propagation import YawGyro
 from .wheel_drift import WheelDriftModel, scale_wheel_noise
 from .wheel_starts import StartSlipEstimator, WheelSpeedNoise, WheelStartDetector
@@ -22,16 +23,16 @@ class WheelPropagation:
     Parameters
     ----------
     noise : ProcessNoise
-    adapts : bool
-        Whether the noise of wheels and the slip after a start are estimated.
+    settings : FilterSettings
+        Without adaptation, neither the noise of wheels nor the slip after a start are estimated.
     """
 
-    def __init__(self, noise: ekf.ProcessNoise, *, adapts: bool) -> None:
-        self.noise, self.adapts = noise, adapts
-        self.drift = WheelDriftModel(noise, adapts=adapts)
-        self.starts, self.speed_noise = WheelStartDetector(), WheelSpeedNoise()
-        self.start_slip = StartSlipEstimator(noise.start_slip)
-        self.gyro = YawGyro()
+    def __init__(self, noise: ekf.ProcessNoise, settings: FilterSettings) -> None:
+        self.noise, self.adapts = noise, settings.adaptation_gain > 0
+        self.drift = WheelDriftModel(noise, adapts=self.adapts, settings=settings.wheel_drift)
+        self.starts, self.speed_noise = WheelStartDetector(settings.wheel_starts), WheelSpeedNoise()
+        self.start_slip = StartSlipEstimator(noise.start_slip, settings.wheel_starts)
+        self.gyro = YawGyro(settings.imu)
         self.twist = np.zeros(6)  # of the newest step, m/s and rad/s
         self.distance_m = 0.0  # driven since the last position
 

@@ -93,7 +93,7 @@ class BatchSmoother(PoseFusion, passes=2, every=TICK_PERIOD_S):
             return None
         inputs = self.fusion_inputs
         lacks_track = inputs.odometry.lacks_track
-        require_observable(self.ctx, self.observations.kinds, "samples came from", lacks_track=lacks_track)
+        require_observable(self.ctx, self.observations.kinds, "inputs with samples", lacks_track=lacks_track)
         inputs.positions.noise.update(last=True)
         self.observations.restate(inputs.restate)
         self.observations.limit_heights(inputs.positions.heights.std)

@@ -11,7 +11,7 @@ from transect.algorithms.fusion.error_state import ProcessNoise
 from transect.algorithms.fusion.error_state_filter import ErrorStateFilter as Filter
 from transect.algorithms.fusion.filter_settings import FilterSettings
 from transect.algorithms.fusion.initialisation import Priors
-from transect.algorithms.fusion.innovation_gate import POSITION_SENSORS
+from transect.algorithms.fusion.innovation_gate import POSITION_SENSORS, GateSettings
 from transect.algorithms.fusion.measurements import FusionInputs, SampleBatches
 from transect.algorithms.fusion.quality import conclude
 from transect.base.arrays import Floats
@@ -51,6 +51,9 @@ class ErrorStateFilter(PoseFusion):
         doc="gain of the adaptation of each sensor's noise to its innovations; 0 for none",
     )
     gate: bool = param(FilterSettings.gated, doc="whether outliers are rejected or down-weighted")
+    gate_confidence: float = param(
+        GateSettings.confidence, gt=0, lt=1, doc="fraction of consistent measurements inside the gate"
+    )
     patience: int = param(
         FilterSettings.patience, ge=1, doc="positions rejected in a row before the state is considered wrong"
     )
@@ -169,7 +172,7 @@ class ErrorStateFilter(PoseFusion):
         """Return the whole trajectory, log statistics of the innovations, and conclude."""
         lacks_track = self.filter is not None and self.filter.inputs.odometry.lacks_track
         fed = self.fed - {"wheels"} if lacks_track else self.fed
-        require_observable(self.ctx, fed, "samples came from", lacks_track=lacks_track)
+        require_observable(self.ctx, fed, "inputs with samples", lacks_track=lacks_track)
         if self.filter is None or self.filter.conclude_unaligned(self.ctx) or not self.poses:
             return None
         for line in self.filter.report():
@@ -225,6 +228,7 @@ def new_filter(inputs: FusionInputs, values: Mapping[str, Any], wait: float) -> 
         adaptation_gain=values["adaptation_gain"],
         patience=values["patience"],
         gated=values["gate"],
+        gate=GateSettings(confidence=values["gate_confidence"]),
     )
     noise = ProcessNoise(**{name: values[name] for name in NOISE_PARAMS})
     return Filter(inputs, noise, Priors(**{name: values[name] for name in PRIOR_PARAMS}), settings)

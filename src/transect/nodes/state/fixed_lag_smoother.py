@@ -99,7 +99,7 @@ class FixedLagSmoother(PoseFusion):
         """Return the keyframes when they left the window, and log the statistics of positions."""
         inputs = self.fusion_inputs
         lacks_track = inputs.odometry.lacks_track
-        require_observable(self.ctx, self.window.kinds, "samples came from", lacks_track=lacks_track)
+        require_observable(self.ctx, self.window.kinds, "inputs with samples", lacks_track=lacks_track)
         keyframes = self._finish_window()
         if not keyframes:
             return None

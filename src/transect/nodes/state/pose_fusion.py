@@ -98,7 +98,7 @@ class PoseFusion(Node, interface=True, every=TICK_PERIOD_S):
     def ready(self) -> None:
         """Refuse inputs from which no pose is observable; log sensors that will not be used."""
         fed = [name for name in self.inputs if self.ctx.is_fed(name)]
-        require_observable(self.ctx, fed, "wired are")
+        require_observable(self.ctx, fed, "wired inputs")
         if "imu" in fed and {*fed} & {*MOTION_SENSORS}:
             for frame in self.ctx.frames_of("imu"):
                 if not self._is_mounted(frame):
@@ -148,11 +148,11 @@ class PoseFusion(Node, interface=True, every=TICK_PERIOD_S):
 
 
 def require_observable(
-    ctx: Context, inputs: Collection[str], said: str, *, lacks_track: bool = False
+    ctx: Context, inputs: Collection[str], found: str, *, lacks_track: bool = False
 ) -> None:
     """Raise an error if no poses can be fused from some inputs, or kinds of measurements.
 
-    `said` begins the list of the inputs in the message. `lacks_track`: wheels came whose track is unknown.
+    `found` introduces the inputs in the message. `lacks_track`: there are wheels of unknown track.
     """
     if {*inputs} & {"imu", "inertial"} and {*inputs} & {"fix", "position", "positions"}:
         return  # integrated accelerations are a dead reckoning whose drift positions bound
@@ -176,6 +176,6 @@ def require_observable(
     names = f"{', '.join(options[:-1])} or {options[-1]}"
     raise UsageError(
         f"poses cannot be fused without {missing}",
-        why=f"{said}: {', '.join(sorted(inputs)) or 'nothing'}",
+        why=f"{found}: {', '.join(sorted(inputs)) or 'nothing'}",
         hint=" or ".join(wires) or f"another recording: no stream of this one fits {names}",
     )
