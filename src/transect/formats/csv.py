@@ -21,7 +21,7 @@ from .recognition import recognise_csv
 
 
 def read(source: Source) -> Recording:
-    """Read a table of positions by guessing what its columns are; its notes say what was guessed."""
+    """Read a table of positions with guessed columns, which are listed in its notes."""
     if not (match := recognise_csv(source)):
         raise UnsupportedError(
             "a CSV file alone does not say what its columns are",
@@ -46,7 +46,7 @@ _NUMBERS = {
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write one CSV file per stream, and a recording.yaml; return what could not be carried."""
+    """Write one CSV file per stream, and a recording.yaml; return what could not be written."""
     return export(recording, path, ".csv", _encode)
 
 
@@ -78,7 +78,7 @@ def _encode(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
 
 
 def _as_text(column: pa.ChunkedArray) -> tuple[dict[str, Any], pa.ChunkedArray | None]:
-    """Return how a description reads a column, and the column as CSV can hold it; None where it cannot."""
+    """Return the description of a column, and the column for CSV; None if CSV cannot represent it."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return {"text": True}, _on_one_line(column)

@@ -45,7 +45,7 @@ BIAS = ("gyro_bias_x", "gyro_bias_y", "gyro_bias_z", "acc_bias_x", "acc_bias_y",
 BIAS_UNITS = {name: "rad/s" if "gyro" in name else "m/s2" for name in BIAS}
 WORLD, BODY = "world", "body"
 ESTIMATES = "estimates"
-"""Folder beside `mav0/` of poses that are no truth; EuRoC has none, our writer makes it."""
+"""Folder next to `mav0/` with poses that are not ground truth; an extension of transect."""
 
 
 def read(source: Source) -> Recording:
@@ -183,7 +183,7 @@ def _truths_beside(source: Source) -> list[Stream]:
 
 
 def _estimates(source: Source) -> list[Stream]:
-    """Return poses that are no truth: odometry, or what an algorithm made."""
+    """Return poses that are not ground truth: odometry, or the result of an algorithm."""
     found = [name for name in source.names if PurePosixPath(name).parts[:-1] == (ESTIMATES,)]
     return [
         _truth(source, name, PurePosixPath(name).stem, "").replace(role="estimate", frame="")
@@ -229,7 +229,7 @@ _LENSES = {"radtan": "radial-tangential"}
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write images, IMU and poses; return what could not be carried."""
+    """Write images, IMU and poses; return what could not be written."""
     refuse_existing(path)
     said: list[str] = []
     for stream, folder in _folders(recording).items():
@@ -295,7 +295,7 @@ def _write_rows(stream: Stream, file: Path, header: str, names: tuple[str, ...])
 
 
 def _write_poses(stream: Stream, file: Path) -> None:
-    """Write as few of the columns as hold all that is known: position, attitude, velocity, biases."""
+    """Write the shortest set of columns with all known values: position, attitude, velocity, biases."""
     names = (*TRUTH, *BIAS)
     known = [i for i, name in enumerate(names) if name in stream.columns]
     width = next(w for w in (3, 7, 10, 16) if known[-1] < w)
@@ -355,7 +355,7 @@ def _place(recording: Recording, stream: Stream) -> tuple[NDArray[np.float64], l
 
 
 def _body(recording: Recording) -> str:
-    """Return the frame that EuRoC's body is: what the truth gives the pose of, else the robot's own, ..."""
+    """Return the frame of EuRoC's body: that of the ground truth, else the robot's own."""
     frames, truth = recording.frames, recording.truth
     imus = [stream.frame for stream in recording if stream.type is Imu]
     robot = [recording.robot.frames.largest_root] if recording.robot and len(recording.robot.frames) else []

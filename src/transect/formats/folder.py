@@ -32,12 +32,12 @@ _CALIBRATIONS = (".yaml", ".yml", ".xml", ".txt", ".m", ".meta", "")
 _DATA = (".csv", ".txt", ".log", ".dat", ".json")
 _TRUTHS = ("disp", "gt", "groundtruth", "ground_truth", "depth")
 MAX_INSPECTED_TEXTS = 200
-"""So many small text files are looked into for a calibration."""
+"""Number of small text files that are inspected for a calibration."""
 
 
 @dataclass(frozen=True)
 class _Beside:
-    """A calibration file, where it lies, whether it is the only one there, and what goes before its names."""
+    """A calibration file, its folder, whether it is the only one there, and the prefix of its names."""
 
     file: str
     folder: str
@@ -46,15 +46,15 @@ class _Beside:
     prefix: str
 
     def applies_to(self, group: FileGroup) -> bool:
-        """Return whether the images lie in its folder or below."""
+        """Return whether the images are in its folder or below."""
         return not self.folder or group.files[0].startswith(f"{self.folder}/")
 
     def is_named_like(self, group: FileGroup) -> bool:
-        """Return whether the file is called like the images' first, but for the suffix."""
+        """Return whether the file has the name of the first image, except for the suffix."""
         return _without_suffix(self.file) == _without_suffix(group.files[0])
 
     def camera_of(self, group: FileGroup) -> CameraModel | None:
-        """Return the camera that took the images, as far as names tell."""
+        """Return the camera of the images according to names."""
         cameras = list(self.calibration.cameras.values())
         if len(cameras) == 1:
             return cameras[0] if self.is_named_like(group) or (self.alone and not group.tag) else None
@@ -68,7 +68,7 @@ class _Beside:
 
 
 def read(source: Source) -> Recording:
-    """Read all images and clouds, and the calibration beside them."""
+    """Read all images and clouds, and the calibration in the same folders."""
     beside, losses = _calibrations(source)
     frames, more = frames_beside(source)
     notes: list[str] = []
@@ -100,7 +100,7 @@ def _without_suffix(name: str) -> str:
 
 
 def _calibrations(source: Source) -> tuple[list[_Beside], list[Loss]]:
-    """Return the calibration files; names get the file's in front where there are several files."""
+    """Return the calibration files; if there are several, names are prefixed by that of the file."""
     small = [n for n in source.names if suffix_of(n) in _CALIBRATIONS and source.size(n) < 1_000_000][
         :MAX_INSPECTED_TEXTS
     ]

@@ -53,11 +53,11 @@ def _mapping(feature: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 TIMES = "coordTimes"
-"""Where programs that convert GPX put the times of a line's points."""
+"""Properties with the times of a line's points, as written by GPX converters."""
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write each stream of positions as a line (RFC 7946); return what it does not carry."""
+    """Write each stream of positions as a line (RFC 7946); return what is left out."""
     tracks, said = tracks_of(recording, "GeoJSON")
     write_text(new_file(path, "tracks.geojson"), geojson_text([_feature(track) for track in tracks]))
     return tuple(said)

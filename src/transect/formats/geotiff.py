@@ -30,7 +30,7 @@ from .shared.file_heads import suffix_of
 from .shared.payloads import good_payloads, not_written, time_names
 
 MAX_COMPRESSION_RATIO = 2_000
-"""No compression of GeoTIFF packs better than this; a header that claims more cells is not believed."""
+"""Upper limit of the compression of GeoTIFF; headers with more cells are refused."""
 FRAME = "FRAME"
 """The tag that names the frame of a local map."""
 
@@ -45,7 +45,7 @@ def import_rasterio() -> Any:
 
 
 def read(source: Source) -> Recording:
-    """Read rasters; the cells of each are loaded when they are asked for."""
+    """Read rasters; their cells are loaded on access."""
     import_rasterio()
     files = [name for name in source.names if suffix_of(name) in GEOTIFF_SUFFIXES]
     streams = tuple(_stream(source, group) for group in group_files(files, "Map"))
@@ -87,7 +87,7 @@ def _open_one(data: Buffer, name: str) -> Generator[Any]:
 
 
 def decode_geotiff(data: Buffer, name: str, t_ns: int = 0) -> GridMap:
-    """Decode a GeoTIFF; raise ParseError with the reason where that is not possible."""
+    """Decode a GeoTIFF; raise ParseError with the reason if that is impossible."""
     with _open_one(data, name) as raster:
         titles = _titles(raster.descriptions)
         layers = {title: _layer(raster, band) for band, title in enumerate(titles, 1)}
@@ -104,7 +104,7 @@ def _titles(descriptions: tuple[str | None, ...]) -> list[str]:
 
 
 def _layer(raster: Any, band: int) -> NDArray[Any]:
-    """Return one band, scaled as the file says, NaN where it has no value."""
+    """Return one band with the scale of the file, and NaN for missing values."""
     values = raster.read(band)
     scale, offset = raster.scales[band - 1], raster.offsets[band - 1]
     missing = raster.read_masks(band) == 0

@@ -121,7 +121,7 @@ def _text(source: Source, name: str) -> Stream:
 
 _KINDS = ("points", "edges", "planes")
 _MAX_CLOUDS = 1_000_000
-"""Clouds that the six digits of a file name can number."""
+"""Limit of the six digits of file names."""
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def _write_dump(
 
 
 def _poses_of(recording: Recording, clouds: Sequence[Stream]) -> Stream | None:
-    """Return the graph beside the clouds; else, truth first, poses of which there is one for each cloud."""
+    """Return the graph of the clouds; else poses, one per cloud, with ground truth first."""
     own = f"{clouds[0].name.rpartition('/')[0]}/graph".lstrip("/")
     if own in recording and recording[own].clock == clouds[0].clock == "index":
         return recording[own]

@@ -39,7 +39,7 @@ def read(source: Source) -> Recording:
 
 
 def _add_track(track: TrackBuilder, element: Any) -> None:
-    """Add points and times, which stand in two lists."""
+    """Add points and times, which are two lists."""
     points, times = element.findall("{*}coord"), element.findall("{*}when")
     if len(points) != len(times):
         track.lose(f"a track of {len(points)} points and {len(times)} times", element.sourceline)
@@ -65,7 +65,7 @@ HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write each stream of positions as a placemark (KML 2.2); return what it does not carry."""
+    """Write each stream of positions as a placemark (KML 2.2); return what is left out."""
     tracks, said = tracks_of(recording, "KML")
     lines = [line for track in tracks for line in _lines(track)]
     write_text(new_file(path, "tracks.kml"), f"{HEAD}{''.join(lines)}</Document>\n</kml>\n")

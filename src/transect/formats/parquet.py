@@ -27,7 +27,7 @@ from .shared.rows import only_file
 
 
 def read(source: Source) -> Recording:
-    """Read one table that says in its metadata what it is, as the output ports of a run do."""
+    """Read one table that describes itself in its metadata, such as outputs of a run."""
     if not recognise_parquet(source):
         raise _unsaid(source)
     name = only_file(source)
@@ -70,7 +70,7 @@ def _parse(buffer: Buffer, file: str) -> Parsed:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write one Parquet file per stream, and a recording.yaml; return what could not be carried."""
+    """Write one Parquet file per stream, and a recording.yaml; return what could not be written."""
     return export(recording, path, ".parquet", _encode)
 
 

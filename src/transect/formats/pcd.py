@@ -25,11 +25,11 @@ from .shared.file_groups import FileGroup, group_files
 from .shared.file_heads import CLOUD_SUFFIXES, suffix_of
 
 PAIR = ("source", "target")
-"""Names of two clouds that are to be registered, which say which is which."""
+"""Names of the two clouds of a registration."""
 
 
 def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
-    """Read point clouds; each is loaded when it is asked for."""
+    """Read point clouds, which are loaded on access."""
     files = list(source.names) if len(source.names) == 1 else list_cloud_files(source)
     columns = _check_columns(columns, files) if columns is not None else None
     streams = [cloud_stream(source, group, columns) for group in group_files(files, "Lidar")]
@@ -49,7 +49,7 @@ def read(source: Source, columns: Sequence[str] | None = None) -> Recording:
 
 
 def _check_columns(columns: Sequence[str], files: Sequence[str]) -> Sequence[str]:
-    """Return the names of the columns of raw files, which the command line gives as one text with commas."""
+    """Return the names of the columns of raw files, given as a list or as text with commas."""
     names = columns.split(",") if isinstance(columns, str) else list(columns)
     names = [name.strip() for name in names]
     hint = "--option columns=x,y,z,intensity (in Python columns=['x', 'y', 'z', 'intensity'])"
@@ -61,7 +61,7 @@ def _check_columns(columns: Sequence[str], files: Sequence[str]) -> Sequence[str
 
 
 def cloud_stream(source: Source, group: FileGroup, columns: Sequence[str] | None = None) -> Stream:
-    """Return the stream of one sensor's clouds; what files lack is reported when its table is asked for."""
+    """Return the stream of one sensor's clouds; losses are reported with its table."""
     if suffix_of(group.files[0]) == ".bin" and not columns and source.size(group.files[0]):
         from .shared.clouds.plain import raw_layout
 
@@ -86,7 +86,7 @@ def _table(source: Source, group: FileGroup, columns: Sequence[str] | None) -> P
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write streams of point clouds as PCD files named by their time; a path like `a.ply` takes one cloud."""
+    """Write streams of point clouds as PCD files named by their time, or one cloud to a path like `a.ply`."""
     from .shared.payloads import good_payloads, not_written, payload_bytes, time_names
 
     clouds = [s for s in recording.streams if s.type is PointCloud]

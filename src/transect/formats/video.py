@@ -56,7 +56,7 @@ def _times(name: str, index: FrameIndex) -> tuple[Ints, tuple[str, ...]]:
 TICK = Fraction(1, 1_000_000)
 """Seconds to which times are kept."""
 DEFAULT_FRAME_RATE = 30
-"""Frames a second that a player is told where times do not tell: frames have their own times anyway."""
+"""Nominal frame rate if it cannot be computed; frames have their own times."""
 QUALITY = "20"
 """Of x264, from 0 (no loss) to 51."""
 Frame = tuple[int, NDArray[Any], str]
@@ -64,7 +64,7 @@ PIXELS = {"gray": "gray", "thermal": "gray", "rgb": "rgb24", "bgr": "bgr24", "rg
 BANDS = {"gray": 1, "thermal": 1, "rgb": 3, "bgr": 3, "rgba": 4}
 """PyAV's name of the pixels of each mode, and the values of a pixel."""
 MAX_SIDE_PX = 16384
-"""Pixels along a side of a film: H.264 has no more."""
+"""Maximum width and height of H.264."""
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 
 def _write_film(stream: Stream, file: Path) -> list[str]:
-    """Write a film; return what is not as it was."""
+    """Write a video; return what was changed or left out."""
     said: list[str] = []
     frames = _frames(stream, said)
     first = next(frames, None)
@@ -135,7 +135,7 @@ def encode_film(frames: Iterable[Frame], file: Path) -> None:
 
 
 def _frames(stream: Stream, said: list[str]) -> Iterator[Frame]:
-    """Yield time in ticks, pixels and their format, in order of time; a time that comes again is left out."""
+    """Yield time in ticks, pixels and their format, in order of time, without repeated times."""
     last, skipped, size = -1, 0, None
     start = int(stream.t_ns.min())
     samples = (stream[number] for number in np.argsort(stream.t_ns, kind="stable").tolist())

@@ -43,7 +43,7 @@ PROJECTION, INTRINSICS, OTHERS = "P_camera.txt", "camera0_intrinsics.yaml", "mis
 
 @dataclass
 class BoreasCalibration:
-    """What calib/ says."""
+    """Content of calib/."""
 
     # Rooted at `applanix`: x to the right, y forward, z up
     frames: FrameTree = field(default_factory=FrameTree)
@@ -71,7 +71,7 @@ def read_calibration(source: Source) -> BoreasCalibration:
 
 
 def _add(source: Source, name: str, found: BoreasCalibration) -> None:
-    """Add what one file says."""
+    """Add the content of one file."""
     if name.endswith(PROJECTION):
         P = _matrix(source, name, 3)
         found.cameras[CAMERA] = camera(CAMERA, _image_size(source), P[:, :3].copy(), P=P)
@@ -100,7 +100,7 @@ def _matrix(source: Source, name: str, rows: int) -> Floats:
 
 
 def _image_size(source: Source) -> tuple[float, float]:
-    """Return width and height, 0 where they are not known; rectifying an image does not change its size."""
+    """Return width and height, 0 if unknown; rectification does not change the size."""
     name = f"{CALIB}/{INTRINSICS}"
     if name not in source:
         return 0.0, 0.0
@@ -165,13 +165,13 @@ IMUS: Mapping[str, tuple[str, Role]] = {
     "imu/dmu_imu_infilled": ("dmu", "derived"),
     "imu/aeva_imu": ("imu", "measurement"),
 }
-"""Files of inertial data, their frame, and whether they are measured or made of what was."""
+"""Files of inertial data, their frame, and whether they are measured or derived."""
 _DOPPLER = (*XYZ, "velocity", "intensity", "quality", "reflectivity", "time")
 POINTS = {
     LIDAR: np.dtype([(name, "<f4") for name in (*XYZ, "intensity", "ring", "time")]),
     AEVA: np.dtype([*((name, "<f4") for name in _DOPPLER), ("flags", "<u8")]),
 }
-"""What a point in a `.bin` is; `time` is in seconds after the time of the scan."""
+"""Fields of a point in a `.bin`; `time` is in seconds after the time of the scan."""
 METADATA_BYTES = 11
 """Bytes at the start of a row of a radar image: int64 time, uint16 encoder, and one whose meaning changed."""
 ENCODER_STEPS_PER_TURN = 5600
@@ -223,7 +223,7 @@ def _pose_streams(source: Source, frames: FrameTree, attitude: Attitude) -> list
 
 
 def _place_of(sensor: str, frames: FrameTree) -> Floats | None:
-    """Return ``T_applanix_sensor``, or None where the calibration does not tell."""
+    """Return ``T_applanix_sensor``, or None if it is not in the calibration."""
     try:
         return np.eye(4) if sensor == APPLANIX else frames.lookup(APPLANIX, sensor)
     except FrameError:

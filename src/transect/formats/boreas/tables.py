@@ -43,14 +43,14 @@ INERTIAL = {
     **{f"gyro_{axis}": (f"angvel_{axis}", f"w{axis}") for axis in "xyz"},
     **{f"acc_{axis}": (f"accel{axis}", f"a{axis}") for axis in "xyz"},
 }
-"""Our columns, and what they are called in the files of Boreas and of Boreas Road Trip."""
+"""Canonical columns, and their names in the files of Boreas and of Boreas Road Trip."""
 STATE = ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz")
 MIN_UTM_NORTHING_M = 1e6
-"""Metres; Toronto is at 4.8e6 m in UTM, and no drive is that far from the fixed point of the others."""
+"""Toronto is at 4.8e6 m in UTM; coordinates relative to a fixed point are much smaller."""
 MIN_UNIX_NS = 100_000_000 * NS
-"""In 1973; an earlier time is not in the unit of the others."""
+"""1973; earlier times are in another unit."""
 GRAVITY_M_S2 = (7.0, 13.0)
-"""m/s2; accelerometers at rest measure between these, unless gravity has been taken off."""
+"""m/s2; range of accelerometers at rest, unless gravity was removed."""
 
 
 def read_table(source: Source, file: str) -> Parsed:
@@ -59,7 +59,7 @@ def read_table(source: Source, file: str) -> Parsed:
 
 
 def parse_table(content: Content, file: str) -> Iterator[Parsed]:
-    """Parse a header and rows of numbers, piece by piece; the size of the first time tells its unit."""
+    """Parse a header and rows of numbers in pieces; the size of the first time determines its unit."""
     head = bytes(content[:HEAD_BYTES])
     names = [f"{name}_{i}" if name in header_of(head)[:i] else name for i, name in enumerate(header_of(head))]
     layout = CsvLayout(names, {names[0]: unit_of_head(head)})
@@ -175,7 +175,7 @@ def _tilt_with_the_car(positions: Floats, turned: Floats, T_applanix_sensor: Flo
 
 
 def _about_the_vertical(turned: Floats, rates: Floats) -> Floats:
-    """Return (n, 3) turn rates in the world of which only that about z is known."""
+    """Return (n, 3) angular velocities in the world frame, with only the z component."""
     upright = 1 - 2 * (turned[:, 0] ** 2 + turned[:, 1] ** 2)
     nothing = np.full(len(rates), np.nan)
     return np.column_stack([nothing, nothing, upright * rates[:, 2]])
@@ -201,7 +201,7 @@ def _further(table: pa.Table, in_degrees: Container[str]) -> dict[str, Floats]:
 
 
 def _names_in_degrees(head: bytes) -> list[str]:
-    """Return which of latitude and longitude are no radians in the first rows of a file."""
+    """Return which of latitude and longitude are not in radians in the first rows of a file."""
     names = header_of(head)
     rows = np.array(rows_of(head, len(names))).reshape(-1, len(names))
     largest = dict(zip(names, np.nanmax(np.abs(rows), axis=0, initial=0.0), strict=True))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transect.recording import Source
 
 MAX_FILE_BYTES = 4_000_000
-"""Bytes; a larger file is no calibration."""
+"""Larger files are not calibrations."""
 _SIGNS: tuple[tuple[str, str], ...] = (
     ("kalibr", r"(?s)^cam\d+:.*?\bintrinsics:"),
     ("radiate", r"^left_cam_calib:"),
@@ -49,7 +49,7 @@ def list_dialects() -> list[Dialect]:
 
 
 def kind_of(head: bytes, name: str) -> str:
-    """Return which dialect a file is, from its first bytes and its name; "" if it is none."""
+    """Return the dialect of a file from its first bytes and name, "" if it is not a calibration."""
     text = head.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     others = ((dialect.name, dialect.sign) for dialect in list_dialects())
     for kind, sign in (*_SIGNS, *others):
@@ -66,7 +66,7 @@ def _is_projections(text: str) -> bool:
 
 
 def recognises(source: Source) -> Match:
-    """Say whether the one file is a calibration."""
+    """Recognise a single calibration file."""
     if len(source.names) != 1:
         return no("a calibration is one file")
     name = source.names[0]

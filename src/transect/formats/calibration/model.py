@@ -1,4 +1,4 @@
-"""What a calibration file says, whatever wrote it; and the parts that the dialects share."""
+"""Content of calibration files in any dialect, and common parts of the dialects."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _LENSES = {"none": (0,), "radtan": (4, 5, 8), "equidistant": (4,)}
 
 @dataclass(frozen=True, eq=False)
 class CalibrationFile:
-    """Cameras, and where they are."""
+    """Cameras and their extrinsics."""
 
     cameras: Mapping[str, CameraModel]  # In the file's order; a camera's frame has its name
     # each (4, 4), ``T_parent_child`` in metres, in the direction in which the file states it
@@ -116,7 +116,7 @@ class CalibrationFile:
         return tree
 
     def transform(self, target: str, source: str) -> Floats | None:
-        """Return ``T_target_source`` as the file states it, or worked out from what it states, or None."""
+        """Return ``T_target_source`` from the file, possibly composed or inverted, or None."""
         for parent, child, matrix in self.frames:
             if (parent, child) == (target, source):
                 return matrix
@@ -211,7 +211,7 @@ def rigid(rotation: Floats, translation: Floats) -> Floats:
 
 
 def projection(model: CameraModel) -> Floats:
-    """Return P (3, 4) of a camera, that of K alone where it is not rectified."""
+    """Return P (3, 4) of a camera, computed from K if it is not rectified."""
     return np.column_stack([model.K, np.zeros(3)]) if model.P is None else model.P
 
 

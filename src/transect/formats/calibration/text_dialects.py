@@ -93,7 +93,7 @@ _KC_COUNT = 5
 
 
 def variables_from_matlab(text: str) -> dict[str, Floats]:
-    """Return the numbers that a Matlab script assigns, by name; whatever else it says is passed over.
+    """Return the numbers that a Matlab script assigns, by name; other statements are ignored.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _numbers(variables: Mapping[str, Floats], name: str, count: int, where: str)
 
 
 def matlab_from_camera(camera: CameraModel) -> str:
-    """Return a camera as the text of a `Calib_Results.m`; uncertainties are not known and left out."""
+    """Return a camera as the text of a `Calib_Results.m`, without uncertainties."""
     kc = np.zeros(_KC_COUNT)
     if camera.distortion not in ("none", "radtan") or len(camera.coefficients) > _KC_COUNT:
         raise UnsupportedError(

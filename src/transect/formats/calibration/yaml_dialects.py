@@ -1,4 +1,4 @@
-"""Kalibr's camchain YAML, read and written; and EuRoC's sensor.yaml, which is its older cousin."""
+"""Kalibr's camchain YAML, read and written, and the similar sensor.yaml of EuRoC."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def read_ros(contents: Sequence[Mapping[str, Any]], file: str) -> CalibrationFil
 
 
 def _is_unrectified(model: CameraModel) -> bool:
-    """Return whether R and P say nothing but K, as ROS writes them for a camera that is not rectified."""
+    """Return whether R and P only repeat K, as ROS writes them for a camera that is not rectified."""
     same = model.P is None or (np.array_equal(model.P[:, :3], model.K) and not model.P[:, 3].any())
     return same and np.array_equal(model.R, np.eye(3))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transect.recording import Source
 
 _PACKED_HEAD_BYTES = 1 << 20
-"""Bytes; bzip2 gives nothing before its first block, of up to 900,000 bytes of text, is complete."""
+"""Large enough for a whole bzip2 block, which has up to 900,000 bytes of text."""
 PLANAR = ("ODOM", "TRUEPOS")
 POSES = ("x", "y", "theta", "odom_x", "odom_y", "odom_theta")
 _ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
@@ -23,11 +23,11 @@ _ROBOT = ("tv", "rv", "forward_safety_dist", "side_safety_dist", "turn_axis")
 
 @dataclass(frozen=True)
 class CarmenLogForm:
-    """How a scan is laid out."""
+    """Layout of a scan message."""
 
-    head: tuple[str, ...] = ()  # Columns between the word and the number of readings
+    head: tuple[str, ...] = ()  # Columns between the keyword and the number of readings
     tail: tuple[str, ...] = ()  # Columns after the readings
-    remissions: bool = False  # Whether a number of remissions and these follow the readings
+    remissions: bool = False  # Whether remissions follow the readings
 
 
 OLD = CarmenLogForm(tail=POSES)
@@ -35,7 +35,7 @@ _DEVICE = ("laser_type", "start_angle", "field_of_view", "angle_increment", "ran
 RAW = CarmenLogForm((*_DEVICE, "remission_mode"), remissions=True)
 ROBOT = CarmenLogForm(RAW.head, (*POSES, *_ROBOT), remissions=True)
 LIMITS = {"FLASER": "robot_front_laser_max", "RLASER": "robot_rear_laser_max"}
-"""The parameters that tell the largest range of scans of the old form, m."""
+"""Parameters with the maximum range (m) of scans of the old form."""
 SCANS: dict[str, CarmenLogForm] = {
     **dict.fromkeys(("FLASER", "RLASER", "LASER3", "LASER4", "LASER5"), OLD),
     **{f"RAWLASER{n}": RAW for n in range(1, 6)},
@@ -48,11 +48,11 @@ TAGS = {
     **{f"{word}{n}": f"laser{n}" for word in ("LASER", "ROBOTLASER") for n in range(2, 6)},
     **{f"RAWLASER{n}": f"raw{n}" for n in range(1, 6)},
 }
-"""Of scans beside those of the first laser, and of those that a log has a second time, without the robot."""
+"""Names of further lasers, and of repeated scans without the robot's pose."""
 
 
 def recognises(source: Source) -> Match:
-    """Recognise one file whose lines begin with FLASER, ODOM and the like."""
+    """Recognise one file whose lines start with FLASER, ODOM or similar keywords."""
     if len(source.names) != 1:
         return no("a CARMEN log is one file")
     head = _head(source, source.names[0])

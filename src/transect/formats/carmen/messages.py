@@ -30,11 +30,11 @@ from ..shared.rows import lines_lost, token_stamps
 from . import PLANAR, POSES, SCANS, CarmenLogForm
 
 MAX_SICK_RANGE_M = BEYOND_MAXIMUM / 100
-"""Metres; readings of a SICK at or above this are codes."""
+"""Readings of a SICK at or above this are codes."""
 MAX_SICK_LIMIT_M = 82.0
-"""Metres; a laser with a larger limit is no SICK LMS 2xx."""
+"""A laser with a larger limit is not a SICK LMS 2xx."""
 LINE = "line"
-"""Column with the number of each message's line, until the log times are known; see `arrival`."""
+"""Column with the line number of each message, until the log times are known."""
 STAMP_TOKENS = 3
 """Tokens after the values: `ipc_timestamp host logger_timestamp`."""
 _METRES = ("x", "y", "odom_x", "odom_y", "accuracy", "forward_safety_dist", "side_safety_dist")
@@ -50,7 +50,7 @@ _UNITS = {
 
 
 def parse_messages(tokens: Tokens, file: str, others: dict[str, int]) -> dict[str, Parsed]:
-    """Return the scans and planar messages of a text by their word; count other words in `others`."""
+    """Return the scans and planar messages of a text by keyword; count other keywords in `others`."""
     words = np.array(tokens.words(0), dtype=str)
     parsed: dict[str, Parsed] = {}
     for word in sorted(set(words.tolist())):
@@ -104,7 +104,7 @@ def _scans(tokens: Tokens, lines: Ints, file: str, form: CarmenLogForm) -> Parse
 
 
 def range_errors(ranges: Floats, limit: float | Floats) -> Errors:
-    """Return the codes of readings in metres, 0 where something came back.
+    """Return the error codes of readings in metres, 0 for returns.
 
     A reading at the limit, or beyond it, says that nothing did. The codes of a SICK are known by themselves,
     since logs also have limits just above them; only lasers that see farther can have measured such ranges.
@@ -114,7 +114,7 @@ def range_errors(ranges: Floats, limit: float | Floats) -> Errors:
 
 
 def sick_geometry(readings: Ints) -> dict[str, Floats]:
-    """Return the angles that old messages lack: a SICK's beams cover 180 degrees (401 beams 100)."""
+    """Return the angles of old messages, which lack them: a SICK covers 180 degrees (100 with 401 beams)."""
     view = np.where(readings == 401, np.radians(100.0), np.pi)
     steps = np.where(readings % 2, readings - 1, readings).clip(1)
     return {"start_angle": -view / 2, "angle_increment": view / steps}
@@ -122,7 +122,7 @@ def sick_geometry(readings: Ints) -> dict[str, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """Where things are in scan lines, in tokens counted from the word; -1 where the line is nonsense."""
+    """Token positions in scan lines, counted from the keyword; -1 for invalid lines."""
 
     at: int
     readings: Ints
@@ -140,7 +140,7 @@ def _shape(tokens: Tokens, lines: Ints, form: CarmenLogForm) -> _Shape:
 
 
 def _count(tokens: Tokens, lines: Ints, at: Ints) -> Ints:
-    """Return token `at` of each line as a count; -1 where it is none, or more than the line can hold."""
+    """Return token `at` of each line as a count; -1 if it is not a count, or exceeds the line."""
     length = tokens.counts[lines]
     value = tokens.values[tokens.first[lines] + at.clip(0, length - 1)]
     good = (at < length) & (value >= 0) & (value < length) & (value == np.trunc(value))
@@ -148,7 +148,7 @@ def _count(tokens: Tokens, lines: Ints, at: Ints) -> Ints:
 
 
 def _sound(tokens: Tokens, lines: Ints, stamps: Ints) -> NDArray[np.bool_]:
-    """Return which lines end with their stamps and have no words but the first and the host's name."""
+    """Return which lines end with stamps and have no words except the keyword and the host name."""
     length = tokens.counts[lines]
     host = tokens.is_word[tokens.first[lines] + (length - 2).clip(0)]
     return (length == stamps + STAMP_TOKENS) & (tokens.word_counts[lines] - 1 - host == 0)
@@ -156,7 +156,7 @@ def _sound(tokens: Tokens, lines: Ints, stamps: Ints) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class _Timed:
-    """Lines that are whole and have both their times."""
+    """Complete lines with both times."""
 
     lines: Ints
     numbers: Ints

@@ -1,4 +1,4 @@
-"""Reading CARMEN logs, packed or not."""
+"""Reading of CARMEN logs, optionally compressed."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from . import LIMITS, OLD, SCANS, TAGS
 from .messages import LINE, parse_messages, range_errors
 
 MAX_CLOCK_DIFFERENCE_NS = 3600 * NS
-"""Logger times that are usually further than this from the stamps are on a clock of their own."""
+"""Logger times with a larger median difference from the stamps are on another clock."""
 MIN_RESOLUTION_RATIO = 0.1
-"""Logger times with fewer different values, compared with the stamps, are not set."""
+"""Logger times with a smaller ratio of unique values, relative to the stamps, are not set."""
 NOMINAL_PERIOD_NS = NS // 10
-"""Between messages of one kind in a log in which no clock ran."""
+"""Assumed period of messages of one kind in a log without times."""
 
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """Times (n,) at which the lines of a log arrived, and how they were found.
+    """Arrival times (n,) of the lines of a log, and their origin.
 
     They never decrease from one message to the next of its kind.
     """
@@ -45,7 +45,7 @@ class Arrival:
 
 
 def arrival_times(t_ns: Ints, logger_ns: Ints, kinds: Ints) -> Arrival:
-    """Return times of arrival on the clock of the stamps.
+    """Return arrival times on the clock of the stamps.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def arrival_times(t_ns: Ints, logger_ns: Ints, kinds: Ints) -> Arrival:
 
 
 def _count_rounds(kinds: Ints) -> Ints:
-    """Return the number (n,) of each message's round; a round ends before a kind comes for the second time.
+    """Return the number (n,) of each message's cycle; a cycle ends before a kind is repeated.
 
     Messages of different kinds in one round have one time: a scan belongs to the odometry of the line before
     it. With times of their own they would seem to be a period apart, and odometry would be extrapolated.
@@ -105,7 +105,7 @@ def _resolution(times: Ints) -> float:
 
 
 def _estimate_times(log_ns: Ints, is_set: Mask, kinds: Ints, backward: Mapping[int, int]) -> Ints:
-    """Return times (n,) of all lines: estimated for kinds that go back, interpolated where not set."""
+    """Return times (n,) of all lines: estimated for kinds that go back, interpolated if not set."""
     lines, ordered_ns = np.flatnonzero(is_set), log_ns.copy()
     is_needed = any(backward.values()) or any(not is_set[kinds == kind].any() for kind in backward)
     ordered_ns[is_set] = _monotone_times(log_ns[is_set]) if is_needed else log_ns[is_set]
@@ -154,9 +154,9 @@ def isotonic_l1(values: Floats) -> Floats:
 
 
 ODOMETRY = ("odom_x", "odom_y", "odom_theta")
-"""Columns of scans that say where the robot was, by its odometry."""
+"""Columns of scans with the robot's odometry pose."""
 MAX_REPEAT_DELAY_NS = NS
-"""Between a scan and an odometry line with its pose: one further apart has no stamp of its own."""
+"""Largest time between a scan and an odometry line with the same pose."""
 
 
 def read(source: Source) -> Recording:
@@ -194,7 +194,7 @@ def _stream(key: str, part: Parsed) -> Stream:
 
 
 def _list_odometry(streams: list[Stream]) -> list[Stream]:
-    """Return the odometry that stands in the lines of the first laser, for a log without lines of its own."""
+    """Return the odometry in the lines of the first laser, for a log without odometry lines."""
     for scans in streams:
         if set(ODOMETRY) <= set(scans.columns):
             source = partial(_take_odometry, scans)
@@ -218,7 +218,7 @@ def _take_odometry(scans: Stream) -> Parsed:
 
 
 def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
-    """Return a table per kind of message; under "" stand the losses and notes of the file as a whole."""
+    """Return a table per kind of message, and under "" the losses and notes of the file."""
     text, damage = _unpack(buffer, file)
     size, cut = whole_lines(text, file)
     found: dict[str, list[Parsed]] = {}
@@ -269,7 +269,7 @@ def _drop_repeated_poses(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed]
 
 
 def _with_log_times(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed], list[str]]:
-    """Return all messages with `log_ns` instead of their line numbers, and how the log times were found."""
+    """Return all messages with `log_ns` instead of line numbers, and the origin of the log times."""
     if not messages:
         return {}, []
     tables = {key: part.table for key, part in messages.items()}
@@ -293,14 +293,14 @@ def _with_log_times(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed], lis
 
 
 def _list_limits(text: Buffer) -> dict[str, float]:
-    """Return the largest ranges in metres that a log's parameters tell, by the word of their scans."""
+    """Return the maximum ranges in metres from a log's parameters, by keyword of the scans."""
     words = {parameter.encode(): word for word, parameter in LIMITS.items()}
     told = re.finditer(rb"^PARAM (\w+) (\d+(?:\.\d*)?)\s", text, re.MULTILINE)
     return {words[match[1]]: float(match[2]) for match in told if match[1] in words}
 
 
 def _join(parts: list[Parsed]) -> Parsed:
-    """Lay the pieces of one table end to end; losses for the same reason become one."""
+    """Concatenate the pieces of one table; losses for the same reason become one."""
     losses: dict[str, Loss] = {}
     for loss in (loss for part in parts for loss in part.losses):
         first = losses.get(loss.reason, loss)
@@ -315,9 +315,9 @@ def _unpack(buffer: Buffer, file: str) -> tuple[Buffer, Loss | None]:
 
 
 MIN_LIMIT_READINGS = 100
-"""Readings; of so few that are equal nothing can be said."""
+"""Smallest number of readings of the maximum range that indicates a limit."""
 MIN_LIMIT_COUNT_RATIO, NEAR_LIMIT_RATIO = 3, 0.95
-"""A largest range is read so many times more often than all ranges between this part of it and itself."""
+"""The limit is more frequent by this factor than all ranges between this ratio of it and itself."""
 
 
 def limit_ranges(word: str, scans: Parsed, told: float | None) -> Parsed:
@@ -353,7 +353,7 @@ def limit_ranges(word: str, scans: Parsed, told: float | None) -> Parsed:
 
 
 def find_limit(ranges: Floats) -> float | None:
-    """Return the largest of ranges (n,), m, if it stands for no return: whole metres, read all too often."""
+    """Return the largest of ranges (n,), m, if it means no return: whole metres, and too frequent."""
     there = ranges[np.isfinite(ranges)]
     most = float(there.max(initial=0.0))
     if most < 1.0 or most != round(most):

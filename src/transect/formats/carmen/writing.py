@@ -1,4 +1,4 @@
-"""A CARMEN log, written: one line per message, in the order of log times, else of sample times."""
+"""Writing of CARMEN logs: one line per message, in the order of log times, else of sample times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOST = "transect"
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write scans, planar odometry and true poses in the order of arrival, to a file or to a folder."""
+    """Write scans, planar odometry and true poses in order of arrival, to a file or a folder."""
     words = _words(recording)
     if not words:
         raise UsageError(f"{recording.name} has no laser scan and no odometry to write as a CARMEN log")
@@ -47,14 +47,14 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 
 def _params(words: Mapping[Stream, str]) -> list[str]:
-    """Return lines that tell the limits of scans of the old form."""
+    """Return lines with the range limits of scans of the old form."""
     limited = [(s, word) for s, word in words.items() if word in LIMITS and "range_max" in s.columns]
     limits = {LIMITS[word]: float(_limits(s, word)[0]) for s, word in limited if len(s)}
     return [f"PARAM {name} {limit!r} {HOST} 0\n" for name, limit in limits.items()]
 
 
 def _words(recording: Recording) -> dict[Stream, str]:
-    """Choose the message for each stream: its own name, or the first that is free and can carry it."""
+    """Choose the message for each stream: its own name, or the first unused one that can represent it."""
     words: dict[Stream, str] = {}
     for stream in recording.streams:
         if _is_in_scans(stream, recording):
@@ -73,7 +73,7 @@ def _words(recording: Recording) -> dict[Stream, str]:
 
 
 def _is_in_scans(stream: Stream, recording: Recording) -> bool:
-    """Return whether a stream is the odometry that stands in the lines of a laser that is written too."""
+    """Return whether a stream is the odometry in the lines of a laser that is also written."""
     return any(stream.name == f"{other.name}/odometry" for other in recording.streams)
 
 
@@ -102,7 +102,7 @@ def _scan_bodies(stream: Stream, word: str) -> Iterable[str]:
 
 
 def _readings(stream: Stream, limits: NDArray[np.float64]) -> list[list[float]]:
-    """Return the ranges of each scan, with a SICK's code or the limits (n,) where none was measured, m."""
+    """Return the ranges of each scan in m, with the SICK code or limit (n,) for beams without return."""
     ranges, offsets = arrow.lists_of(stream.table, "ranges")
     known = "range_error" in stream.columns
     errors = arrow.lists_of(stream.table, "range_error")[0] if known else np.zeros(len(ranges))
@@ -113,14 +113,14 @@ def _readings(stream: Stream, limits: NDArray[np.float64]) -> list[list[float]]:
 
 
 def _limits(stream: Stream, word: str) -> NDArray[np.float64]:
-    """Return what stands for no return (n,) in scans of the old form, m: the limit if the log can tell it."""
+    """Return the range (n,) that means no return in scans of the old form, m: the limit if known."""
     told = stream["range_max"] if word in LIMITS and "range_max" in stream.columns else np.array([np.nan])
     limit = told[0] if len(told) and (told == told[0]).all() else NOT_VALID / 100
     return np.full(len(stream), limit)
 
 
 def _head(stream: Stream, name: str) -> NDArray[np.float64]:
-    """Return a column of RAWLASER's head; what a stream of another format has not is worked out or 0."""
+    """Return a column of the head of RAWLASER; missing values are computed or 0."""
     if name in stream.columns:
         return column_or_nan(stream, name)
     if name == "field_of_view":
@@ -157,7 +157,7 @@ def _stamp(stream: Stream, word: str, bodies: Iterable[str]) -> Iterable[str]:
 
 
 def _pack(text: bytes, path: Path) -> bytes:
-    """Return a text compressed as its file's suffix says."""
+    """Return a text compressed according to the suffix of its file."""
     if path.suffix.lower() == ".bz2":
         return bz2.compress(text)
     return gzip.compress(text, mtime=0) if path.suffix.lower() == ".gz" else text

@@ -1,4 +1,4 @@
-"""Writing a recording as one table per stream, with a recording.yaml by which the folder opens again."""
+"""Writing of a recording as one table per stream, with a recording.yaml that describes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .model import FILE, TYPES
 
 CALIBRATION = "calibration.yaml"
 Encode = Callable[[pa.Table], tuple[bytes, dict[str, Any], list[str]]]
-"""Takes a table; returns a file's content, how a description reads it, and what was left out."""
+"""Converts a table to a file's content, its description, and sentences on what was left out."""
 
 
 def export(recording: Recording, path: Path, suffix: str, encode: Encode) -> tuple[str, ...]:

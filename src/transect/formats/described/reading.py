@@ -1,4 +1,4 @@
-"""Reading what a recording.yaml describes."""
+"""Reading of recordings that a recording.yaml describes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _refuse_missing(file: str, source: Source, where: str) -> None:
 def _stream(
     spec: StreamSpec, source: Source, cameras: Mapping[str, CameraModel], where: str
 ) -> Stream | Loss:
-    """Return a stream, or what is lost because its files are not there."""
+    """Return a stream, or the loss of its missing files."""
     files = _files(spec, source)
     if not files:
         hint = f"; {did_you_mean(spec.file, source.names)}" if spec.file else ""
@@ -187,7 +187,7 @@ def _loader(
 
 
 def _table(source: Source, spec: StreamSpec, files: Sequence[str], kind: type) -> Parsed:
-    """Read the files of a stream one behind the other."""
+    """Read and concatenate the files of a stream."""
     digest = json.dumps(dataclasses.asdict(spec), sort_keys=True)
     parts = [
         cache.parse_pieces(source, file, f"described/4|{file}|{digest}", partial(_parse, spec, file))

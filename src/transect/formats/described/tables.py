@@ -41,12 +41,12 @@ _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 _QUATERNION = ("qx", "qy", "qz", "qw")
 NUMBER, EXACT, TEXT = "number", "exact", "text"
 Needs = dict[int, str]
-"""Columns of a file that are wanted, and as what: NUMBER, EXACT, TEXT, or a time in s, ms, us, ns."""
+"""Requested columns of a file and their kinds: NUMBER, EXACT, TEXT, or a time in s, ms, us, ns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """Columns taken out of a file, by number: arrays, or lists of str."""
+    """Columns of a file by number: arrays, or lists of str."""
 
     columns: Mapping[int, Any]
     rows: int
@@ -54,7 +54,7 @@ class Taken:
 
 
 def read_text(content: Content, spec: StreamSpec, file: str) -> Iterator[Parsed]:
-    """Read a text as a description says, piece by piece; rows that do not fit are losses."""
+    """Read a text according to a description, in pieces; invalid rows are losses."""
     if not len(content):
         yield Parsed(arrow.empty(), (Loss(file, "it is empty"),))
         return
@@ -89,7 +89,7 @@ def _with_points(data: bytes, text: Text) -> bytes:
 
 
 def _complete_pose(columns: Mapping[str, Any], spec: StreamSpec) -> dict[str, Any]:
-    """Return what a pose lacks and its columns tell: a quaternion of roll, pitch, yaw; NaN for no height."""
+    """Return missing columns of a pose: the quaternion from roll, pitch, yaw; NaN for the height."""
     made: dict[str, Any] = {}
     if not is_pose(units_of(spec.type)):
         return made
@@ -103,7 +103,7 @@ def _complete_pose(columns: Mapping[str, Any], spec: StreamSpec) -> dict[str, An
 
 
 def _all_columns(text: Text, spec: StreamSpec, head: bytes) -> dict[str, ColumnDescription]:
-    """Return every column but those of the times, by its own name and in its own unit."""
+    """Return every column except times, with its own name and unit."""
     times = {r for time in (spec.time, spec.log_time) for r in _references(time)}
     sample = sample_of(head, text)
     found: dict[str, ColumnDescription] = {}
@@ -115,7 +115,7 @@ def _all_columns(text: Text, spec: StreamSpec, head: bytes) -> dict[str, ColumnD
 
 
 def _without_missing(numbers: NDArray[Any], column: ColumnDescription) -> NDArray[Any]:
-    """Return numbers as they stand in the file, NaN for those that say that nothing was measured."""
+    """Return the numbers of the file, with NaN for those that mean not measured."""
     return np.where(np.isin(numbers, column.missing), np.nan, numbers) if column.missing else numbers
 
 
@@ -226,7 +226,7 @@ class _Rows:
     def convert(
         self, column: object, texts: Sequence[str], convert: Callable[[str], Any], what: str, default: Any
     ) -> list[Any]:
-        """Convert the texts of a column; where one does not fit, its row is marked and gets the default."""
+        """Convert the texts of a column; rows with invalid ones are marked and get the default."""
         done: list[Any] = []
         bad: list[int] = []
         for row, text in enumerate(texts):
@@ -349,7 +349,7 @@ def _units(spec: StreamSpec, columns: Mapping[str, ColumnDescription]) -> dict[s
 
 
 def read_parquet(buffer: Buffer, spec: StreamSpec, file: str) -> Parsed:
-    """Read a Parquet file as a description says; units not told are those of its own metadata."""
+    """Read a Parquet file according to a description; default units are those of its metadata."""
     table = parquet.read_table(buffer, file)
     times = [r for time in (spec.time, spec.log_time) for r in _references(time)]
     columns = spec.columns or {n: ColumnDescription(n) for n in table.column_names if n not in times}

@@ -31,7 +31,7 @@ def recognises(source: Source) -> Match:
 
 
 def find_drives(source: Source) -> list[str]:
-    """Return the folders that are a drive or a sequence: the source itself ("") or folders in it."""
+    """Return the folders with a drive or a sequence: the source itself ("") or folders in it."""
     found: set[str] = set()
     for name in (n for n in source.names if n.endswith((STAMPS, SECONDS))):
         *above, base = name.split("/")

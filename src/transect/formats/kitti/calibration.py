@@ -29,7 +29,7 @@ _LABEL = re.compile(r"(P_rect|S_rect|R_rect)_(\d\d)|(P)([0-3])|(Tr)(?:_velo_to_c
 
 @dataclass
 class KittiCalibration:
-    """What the calibration files say."""
+    """Content of the calibration files."""
 
     # Rectified cameras by number
     cameras: dict[int, CameraModel] = field(default_factory=dict[int, CameraModel])

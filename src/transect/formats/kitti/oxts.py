@@ -24,11 +24,11 @@ OXTS = (
     *("af", "al", "au", "wx", "wy", "wz", "wf", "wl", "wu", "pos_accuracy", "vel_accuracy"),
     *("navstat", "numsats", "posmode", "velmode", "orimode"),
 )
-"""The numbers of a packet, as KITTI's dataformat.txt lists them."""
+"""The values of a packet in the order of KITTI's dataformat.txt."""
 MEASURED = OXTS.index("pos_accuracy")
-"""So many of them are measured; accuracies and modes follow."""
+"""The measured values; accuracies and modes follow."""
 MAX_STEP_CHANGE_RATIO = 1e-6
-"""By which share of a step the next one may differ where packets lie on a straight line: they are rounded."""
+"""Relative difference of successive steps between packets on a straight line, due to rounding."""
 _MODES = ("navstat", "posmode", "velmode", "orimode")
 _LEVELLED = ("af", "al", "au", "wf", "wl", "wu")
 _VELOCITY = {"vx": "vf", "vy": "vl", "vz": "vu", "vn": "vn", "ve": "ve", "std": "vel_accuracy"}
@@ -36,7 +36,7 @@ Part = Callable[[Mapping[str, Floats]], tuple[dict[str, Any], dict[str, str]]]
 
 
 def oxts_streams(source: Source, files: Callable[[], TimedFiles], clock: Clock) -> list[Stream]:
-    """Return the positions, inertial data and velocities that the unit gave; packets are read once."""
+    """Return the positions, inertial data and velocities of the unit; packets are read once."""
 
     @cache
     def packets() -> Packets:
@@ -72,7 +72,7 @@ def _describe_filled(t_ns: Ints, values: Floats) -> Iterator[str]:
 
 
 def _is_given(source: Source, numbers: Collection[str]) -> bool:
-    """Return whether a unit gave some of these numbers, by its first and its last packet.
+    """Return whether a unit measured some of these values, judged by its first and last packet.
 
     Who writes a drive without, say, positions, has NaN for them: one packet needs all thirty numbers.
     """
@@ -130,7 +130,7 @@ _PARTS: tuple[tuple[str, type, Part, tuple[str, ...]], ...] = (
     ("oxts/imu", Imu, _imu, ("ax", "ay", "az", "wx", "wy", "wz", *_LEVELLED)),
     ("oxts/velocity", Twist, _velocity, tuple(_VELOCITY.values())),
 )
-"""Streams of a unit, and the numbers of a packet that each is made of."""
+"""Streams of a unit, and the values of a packet in each."""
 
 
 _CARRIED: dict[type, tuple[str, ...]] = {
@@ -138,11 +138,11 @@ _CARRIED: dict[type, tuple[str, ...]] = {
     Imu: tuple(f"{kind}_{axis}" for kind in ("acc", "gyro") for axis in "xyz"),
     Twist: tuple(_VELOCITY),
 }
-"""Columns that packets have a place for."""
+"""Columns that packets can represent."""
 
 
 def list_left_out(stream: Stream) -> list[str]:
-    """Return the columns of a stream that packets have no place for: they have one accuracy for all axes."""
+    """Return the columns of a stream that packets cannot represent: they have one accuracy for all axes."""
 
     def is_carried(name: str) -> bool:
         if name in ("std_east", "std_down") and "std_north" in stream.columns:
@@ -153,7 +153,7 @@ def list_left_out(stream: Stream) -> list[str]:
 
 
 def packets_of(fix: Stream | None, imu: Stream | None, velocity: Stream | None) -> Floats:
-    """Return (n, 30) packets from streams of equal times, the inverse of `oxts_streams`; NaN is not known."""
+    """Return (n, 30) packets from streams of equal times, the inverse of `oxts_streams`; NaN if unknown."""
     known: dict[str, Floats] = {}
     if fix is not None:
         lat, lon, yaw = (column_or_nan(fix, name) for name in ("lat", "lon", "yaw"))

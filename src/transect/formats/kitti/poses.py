@@ -1,4 +1,4 @@
-"""Reading KITTI's files of poses, twelve numbers a line, with the times that belong to them."""
+"""Reading of KITTI's pose files (twelve numbers per line) with their times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TimedFiles:
 
 
 def times_of_folder(source: Source, folder: str) -> str | None:
-    """Return the file that times a folder's frames: its own timestamps.txt, or the sequence's times.txt."""
+    """Return the file with the times of a folder: its timestamps.txt, or the sequence's times.txt."""
     return next((name for name in (f"{folder}/{STAMPS}", SECONDS) if name in source), None)
 
 
@@ -104,21 +104,21 @@ def _number(name: str) -> int | None:
 
 
 OXTS = "oxts"
-"""The receiver with an inertial system from which KITTI made its true poses, and the folder of its data."""
+"""The GNSS/INS from which KITTI computed its true poses, and the folder of its data."""
 WORLD = "cam0_first"
 """Frame of a pose file: camera 0 at its first frame."""
 MAX_ORTHONORMALITY_ERROR = 0.01
-"""How far ``R.T @ R`` of a printed pose may be from the identity."""
+"""Largest difference of ``R.T @ R`` of a printed pose from the identity."""
 Times = tuple[Source, str]
 
 
 def open_beside(source: Source, path: Path) -> Source | None:
-    """Return a file outside the source, if it is there."""
+    """Return a file outside of the source, if it exists."""
     return source.beside(path) if path.is_file() else None
 
 
 def read_poses(source: Source, times: str | None) -> Recording:
-    """Read a file of poses, timed by `times` or by the file of times beside it."""
+    """Read a pose file with `times`, or with the file of times in its folder."""
     name = find_pose_file(source) or only_file(source)
     folder = source.path if source.path.is_dir() else source.path.parent
     usual = (f"{PurePosixPath(name).stem}_times.txt", SECONDS)
@@ -151,7 +151,7 @@ def pose_stream(
 
 
 def _pose_rows(source: Source, name: str, times: Times | None) -> Parsed:
-    """Return 3 x 4 matrices parsed; the content of the file of their times is a part of the key."""
+    """Return parsed 3 x 4 matrices; the cache key includes the content of the file of times."""
     timed = ""
     if times is not None:
         timer, file = times
@@ -181,7 +181,7 @@ def _parse_poses(content: Content, name: str, times: Times | None) -> Iterator[P
 
 
 def is_rotation(R: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return (n,) which of (n, 3, 3) matrices are rotations, to the digits that files print."""
+    """Return (n,) which of (n, 3, 3) matrices are rotations within the printed digits."""
     with np.errstate(over="ignore", invalid="ignore"):
         straight = (
             np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max(axis=(1, 2), initial=0.0)

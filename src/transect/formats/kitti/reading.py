@@ -1,4 +1,4 @@
-"""Reading KITTI's drives, odometry sequences and pose files."""
+"""Reading of KITTI's drives, odometry sequences and pose files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(source: Source, times: str | None = None) -> Recording:
 
 
 def _calibration(source: Source, drive: Source, folders: list[str]) -> KittiCalibration:
-    """Read the calibration inside the drive, or beside it: KITTI keeps one per day in the folder above."""
+    """Read the calibration of the drive, or that of its day in the parent folder."""
     texts: dict[str, str] = {}
     for name in FILES:
         above = open_beside(drive, drive.path.parent / name) if name != SEQUENCE_FILE else None

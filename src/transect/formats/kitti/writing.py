@@ -68,7 +68,7 @@ def _is_sequence(frames: Sequence[Stream]) -> bool:
 
 
 def _number(images: Sequence[Stream]) -> dict[int, Stream]:
-    """Return image streams by camera number: the one in the stream's name, else the next that is free."""
+    """Return image streams by camera number: the one in the stream's name, else the next unused one."""
     numbers = {int(s.name[6:]): s for s in images if s.name in CAMERAS}
     for stream in images:
         if stream not in numbers.values():
@@ -105,7 +105,7 @@ def _other_fields(stream: Stream) -> list[str]:
 
 
 def _write_numbered(recording: Recording, stream: Stream, folder: Path, said: list[str]) -> None:
-    """Write a sequence's images or clouds under their lines in times.txt, which other folders share."""
+    """Write a sequence's images or clouds, numbered by their lines in the common times.txt."""
     for sample, data in good_payloads(stream, partial(_payload, recording), said):
         files.write_bytes(folder / f"{sample.index:06d}{_suffix(stream)}", data)
 
@@ -125,7 +125,7 @@ def _suffix(stream: Stream) -> str:
 
 
 def _payload(recording: Recording, sample: Sample) -> bytes:
-    """Return an image as PNG, a cloud as float32 x y z intensity: its own file where that came from KITTI."""
+    """Return an image as PNG, a cloud as float32 x y z intensity; original files of KITTI unchanged."""
     own = recording.format == "kitti" and source_file(recording, sample) is not None
     if sample.stream.type is Image or own:
         return payload_bytes(recording, sample, _suffix(sample.stream))
@@ -177,7 +177,7 @@ def _matrices(stream: Stream) -> NDArray[np.float64]:
 def _write_calibration(
     recording: Recording, cameras: dict[int, Stream], path: Path, sequence: bool
 ) -> list[str]:
-    """Write the rectified cameras, and where the lidar and the inertial unit are."""
+    """Write the rectified cameras, and the extrinsics of the lidar and the inertial unit."""
     models = {i: recording.cameras[s.camera] for i, s in sorted(cameras.items()) if s.camera}
     lines: list[str] = []
     for number, model in models.items():

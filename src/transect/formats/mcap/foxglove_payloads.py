@@ -20,7 +20,7 @@ from ..shared.images import decode_image
 from .foxglove_schemas import NUMERIC_TYPES, message_class
 
 Beside = dict[str, Any]
-"""What the second message says of a payload."""
+"""Content of the companion message of a payload."""
 _FORMS = {number: form for form, number in NUMERIC_TYPES.items()}
 _COLOURS = ("red", "green", "blue")
 MAX_SKEW_COSINE = 1e-9
@@ -115,7 +115,7 @@ def grid(value: GridMap) -> tuple[Any, Beside]:
 
 
 def path(value: Trajectory) -> tuple[Any, Beside]:
-    """Return a trajectory as PosesInFrame; what was not measured is 0 there and null beside."""
+    """Return a trajectory as PosesInFrame; unmeasured values are 0, and null in the companion message."""
     made = message_class("PosesInFrame")()
     known = value.orientations is not None
     turns = value.orientations if value.orientations is not None else np.tile([0.0, 0, 0, 1], (len(value), 1))
@@ -139,7 +139,7 @@ WRITERS = {
     GridMap: ("Grid", grid),
     Trajectory: ("PosesInFrame", path),
 }
-"""Schema, and what makes its message, by the type of a payload."""
+"""Schema and writer by the type of a payload."""
 
 Fields = Mapping[str, Any]
 
@@ -257,4 +257,4 @@ READERS = {
     "foxglove.Grid": (GridMap, read_grid),
     "foxglove.PosesInFrame": (Trajectory, read_path),
 }
-"""Type of a payload, and what reads it, by the name of its schema."""
+"""Type and reader of a payload by the name of its schema."""

@@ -66,7 +66,7 @@ def is_readable() -> bool:
 
 
 def import_protobuf() -> Any:
-    """Return the library's package with the modules that are used here, or say what to install."""
+    """Return the protobuf package with its modules; raise an error with the extra to install."""
     try:
         import google.protobuf
         from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory, timestamp_pb2
@@ -78,7 +78,7 @@ def import_protobuf() -> Any:
 
 @cache
 def descriptor_set() -> Any:
-    """Return all schemas as a FileDescriptorSet, which a channel carries so that anyone can read it."""
+    """Return all schemas as a FileDescriptorSet for the channels."""
     pb = import_protobuf()
     file = pb.descriptor_pb2.FileDescriptorProto(
         name=f"{PACKAGE}.proto",
@@ -140,13 +140,13 @@ def message_class(name: str) -> Any:
 Row = dict[str, Any]
 _TIMES = ("google.protobuf.Timestamp", "google.protobuf.Duration")
 MAX_NESTING = 32
-"""A message inside a message inside ... that is deeper is not looked into."""
+"""Maximum depth of nested messages."""
 
 
 def decode_rows(
     raws: Sequence[bytes], definition: bytes, kind: str
 ) -> tuple[list[Row], list[int], dict[int, str]]:
-    """Read messages: rows of values by dotted path, which messages those are, and why the others failed."""
+    """Read messages: rows of values by dotted path, their indices, and the errors of the others."""
     rows: list[Row] = []
     kept: list[int] = []
     bad: dict[int, str] = {}

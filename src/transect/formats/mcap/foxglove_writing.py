@@ -47,12 +47,12 @@ from .outlets import ChannelText, TopicWriter, describe, json_outlet, times_of
 
 Row = dict[str, Any]
 BESIDE = "columns"
-"""Last part of the name of the channel beside a stream's."""
+"""Suffix of the name of a companion channel."""
 PAYLOAD_BESIDE = "payload"
-"""Key of the message beside a payload under which stands what its schema has no place for."""
+"""Key of the companion message with the attributes that the schema of a payload does not have."""
 STATIC, MOVING = "frames/static", "frames/moving"
 _TOLD_BESIDE = (PointCloud, GridMap, Trajectory)
-"""Payloads of which their schema does not say all."""
+"""Payloads with attributes that their schema does not have."""
 _POSES = (Pose, RigidBodyState, Odometry)
 _FILES = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
 _POSITION, _TURN = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
@@ -62,7 +62,7 @@ LOG_LEVEL_INFO = 2
 
 
 def list_outlets(recording: Recording) -> tuple[list[TopicWriter], list[str]]:
-    """Return the channels of a recording with their messages, and what is not carried."""
+    """Return the channels of a recording with their messages, and what is left out."""
     outlets: list[TopicWriter] = []
     said: list[str] = []
     cameras = rectify_cameras(recording)
@@ -105,7 +105,7 @@ def _schema_for(stream: Stream) -> str | None:
 
 
 def _text_of(stream: Stream) -> str:
-    """Return the column that is what a stream of text says: it has no numbers; "" if it is none."""
+    """Return the text column of a stream without numbers; "" if there is none of that kind."""
     kinds = {field.name: field.type for field in stream.table.schema if field.name not in (T_NS, LOG_NS)}
     texts = [
         name for name, kind in kinds.items() if pa.types.is_string(kind) or pa.types.is_large_string(kind)
@@ -151,7 +151,7 @@ def _beside_channel(stream: Stream, names: Sequence[str], always: bool = False) 
 Fill = Callable[[Any, Row], None]
 """Fills a message from a row."""
 Filler = Callable[[Stream], tuple[Fill, set[str]]]
-"""Takes a stream; returns that, and the columns that the messages give back exactly."""
+"""Returns for a stream a function that fills messages, and the columns that they represent exactly."""
 
 
 def _pose_filler(stream: Stream) -> tuple[Fill, set[str]]:
@@ -218,7 +218,7 @@ _FILLERS: dict[str, Filler] = {
 
 
 def _payload_outlet(recording: Recording, stream: Stream, cameras: dict[str, CameraModel]) -> TopicWriter:
-    """Return a stream of payloads: the message, what stands beside it, and the camera's calibration."""
+    """Return a stream of payloads: messages, companion messages, and the camera's calibration."""
     filed = stream.type is Image and all(
         suffix_of(source_file(recording, sample) or "") in _FILES for sample in stream
     )
@@ -253,7 +253,7 @@ def _payload_outlet(recording: Recording, stream: Stream, cameras: dict[str, Cam
 
 
 def _mode_of(stream: Stream, filed: bool) -> str:
-    """Return the mode of images where messages do not say it: a mosaic's pattern, or that it is heat."""
+    """Return the mode of images if messages do not have it: a Bayer pattern, or thermal."""
     try:
         mode = getattr(stream[0].value, "mode", "") if len(stream) else ""
     except PAYLOAD_ERRORS:

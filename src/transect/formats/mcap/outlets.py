@@ -1,4 +1,4 @@
-"""What goes into an MCAP file: channels, and the rows of messages on them."""
+"""Channels of an MCAP file and their messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ChannelText:
     schema: str
     encoding: str
     definition: bytes  # The schema: JSON Schema, or a FileDescriptorSet
-    said: Mapping[str, Any]  # What our own reader is told of the stream
+    said: Mapping[str, Any]  # Attributes of the stream for the reader of transect
 
     def register(self, writer: Any) -> int:
         """Enter the channel in a file that is being written; return its number."""
@@ -41,18 +41,18 @@ class TopicWriter:
     channels: tuple[ChannelText, ...]
     t_ns: Ints  # (n,) int64
     log_ns: Ints
-    # One message for each channel; nothing at all for a sample that cannot be had
+    # One message for each channel; empty for a sample that cannot be loaded
     rows: Iterator[Sequence[bytes]]
     left_out: LeftOut = field(default_factory=lambda: LeftOut(""))  # Counts those
 
     @property
     def said(self) -> list[str]:
-        """The sentence on what could not be had, if there is one; once all rows were asked for."""
+        """The sentence on samples that could not be loaded, if any, after all rows were read."""
         return self.left_out.said(len(self.t_ns))
 
 
 def describe(stream: Stream) -> dict[str, Any]:
-    """Return what a channel says of its stream, so that it reads back as it was."""
+    """Return the attributes of a stream for its channel."""
     return {
         "type": stream.type.__name__,
         "clock": stream.clock,

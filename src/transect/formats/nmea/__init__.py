@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _POSITION = re.compile(rb"\$[A-Z]{2}(GGA|RMC|GNS|GLL),")
 _FRAME = re.compile(rb"\xb5\x62|\xd3[\x00-\x03]")
-"""How the binary frames of a receiver begin: UBX and RTCM 3."""
+"""First bytes of binary frames: UBX and RTCM 3."""
 _NONE = "no NMEA sentence near the beginning"
 _ANY = re.compile(rb"\$[A-Z][A-Z0-9]{2,}(,[ -#%-~]*)?\*[0-9A-Fa-f]{2}")
 
@@ -45,7 +45,7 @@ def recognises(source: Source) -> Match:
 
 
 def _without_frames(head: bytes) -> bytes:
-    """Return what lies outside the binary frames of a receiver, by their lengths alone."""
+    """Return the bytes outside of binary frames, using only their lengths."""
     parts: list[bytes] = []
     at = 0
     for match in _FRAME.finditer(head):
@@ -61,7 +61,7 @@ def _without_frames(head: bytes) -> bytes:
 
 
 def only_log(source: Source) -> str | None:
-    """Return the only file, or the only .nmea file; None where there is not one."""
+    """Return the only file, or the only .nmea file, or None."""
     names = source.names if len(source.names) == 1 else source.glob("*.nmea")
     return names[0] if len(names) == 1 else None
 

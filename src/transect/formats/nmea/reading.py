@@ -1,4 +1,4 @@
-"""Positions and velocities from NMEA sentences; degrees, knots and times of day end here."""
+"""Positions and velocities from NMEA sentences, converted to radians, m/s and ns."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ _PLACE = re.compile(r",\d{4,5}(?:\.\d*)?,[NS],")
 """A latitude."""
 _UNKNOWN_ID = -1
 _MIN_FIELDS = 9
-"""Fields up to the position of a GGA, the date of an RMC."""
+"""Fields up to the position of a GGA and the date of an RMC."""
 
 
 @dataclass(frozen=True, eq=False)
 class NmeaLog:
-    """An NMEA log, read."""
+    """Content of an NMEA log."""
 
     clock: Clock  # `utc`, or `device` where no sentence gives a date: seconds of the receiver's first day
     # From GGA, with the standard deviations of GST: the columns `FIX`. `alt` is above mean sea level;
@@ -75,7 +75,7 @@ class NmeaLog:
 
 
 class _Event(NamedTuple):
-    """What a sentence says, when it was logged, the receiver's time of day (ns) and day (since 1970)."""
+    """Values of a sentence, its log time, the receiver's time of day (ns) and day (since 1970)."""
 
     kind: str
     log_ns: int | None
@@ -124,7 +124,7 @@ def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> NmeaLog:
 
 
 def _leave_one_kind(found: FoundSentences) -> str:
-    """Return the fullest kind of sentence with a position; GNS and GLL beside it are counted as not read."""
+    """Return the most detailed kind of sentence with a position; others are counted as not read."""
     there = {sentence.kind for sentence in found.sentences if _PLACE.search(sentence.text)}
     source = next((kind for kind in POSITIONS if kind in there), "GGA")
     spare = {"GNS", "GLL"} - {source}
@@ -203,7 +203,7 @@ def _number(message: Any, name: str) -> float:
 
 
 def _place(lat: str, north: str, lon: str, east: str) -> tuple[float, float]:
-    """Return latitude and longitude in radians, NaN where the sentence gives none."""
+    """Return latitude and longitude in radians, NaN if the sentence has none."""
     from pynmea2.nmea_utils import dm_to_sd
 
     if not (lat and lon):
@@ -264,7 +264,7 @@ def _position_of(event: _Event) -> tuple[Any, ...]:
 
 
 def _plain_fix(lat: float, lon: float, status: str, mode: str | None, talker: str) -> tuple[Any, ...]:
-    """Return the columns `FIX` where there is a place and nothing else; status V warns of it."""
+    """Return the columns `FIX` of a position without further values; status V is a warning."""
     fix = "none" if status != "A" else _fix_of_mode(mode or "A")
     unknown = math.nan
     return lat, lon, unknown, fix, unknown, unknown, unknown, unknown, unknown, "", talker
@@ -319,7 +319,7 @@ def _receiver_times(events: Sequence[_Event]) -> tuple[Ints, bool]:
 
 
 def _days_over(steps_ns: Ints) -> Ints:
-    """Return by how many days to correct steps between times of day so that they are within twelve hours."""
+    """Return the days to add to steps between times of day so that they are within twelve hours."""
     return (steps_ns < -DAY_NS // 2).astype(np.int64) - (steps_ns > DAY_NS // 2)
 
 
@@ -347,7 +347,7 @@ def _with_vector(columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def _std_columns(fix: _Chosen, std: _Chosen) -> dict[str, Any]:
-    """Return the standard deviations that GST gives for the instants of the fixes; nothing without GST."""
+    """Return the standard deviations of GST at the times of the fixes; empty without GST."""
     if not std.events:
         return {}
     given = zip(std.receiver_ns.tolist(), std.events, strict=True)
@@ -387,7 +387,7 @@ _PARSER = "nmea/2"
 
 
 def read(source: Source) -> Recording:
-    """Read a log; which clock it is on shows only in its content, so it is parsed at once (and cached)."""
+    """Read a log; it is parsed at once (and cached), because its clock depends on its content."""
     name = only_log(source)
     if name is None:
         raise ParseError("expected one file of NMEA sentences", where=str(source.path))

@@ -21,7 +21,7 @@ from transect.recording.source import Buffer
 from ..shared.rows import LossCounter
 
 POSITIONS = ("GGA", "GNS", "RMC", "GLL")
-"""Sentences that give a position, the fullest first."""
+"""Sentences with a position, the most detailed first."""
 WANTED = ("GGA", "RMC", "GST", "ZDA", "GNS", "GLL")
 _STAMP = re.compile(rb"\s*(\d{1,10})(?:\.(\d{1,9}))?[\s,;]+")
 _SENTENCE = re.compile(rb"([A-Za-z0-9]{3,}(?:,[^*]*)?)\*([0-9A-Fa-f]{2})\s*")
@@ -29,11 +29,11 @@ _UNSUMMED = re.compile(rb"([A-Za-z0-9]{3,}(?:,[^*]*)?)\s*()")
 _SUMMED_END = re.compile(rb"\*[0-9A-Fa-f]{2}\s*$")
 _FRAME = re.compile(rb"\xb5\x62|\xd3[\x00-\x03]")
 _MIN_UNIX_S = 10**8
-"""A number below this in front of a sentence is not a Unix time."""
+"""A smaller number before a sentence is not a Unix time."""
 
 
 class Sentence(NamedTuple):
-    """A sentence to be read: its line, the stamp in front of it (or None), its kind, and its text."""
+    """A sentence: its line, the stamp before it (or None), its kind, and its text."""
 
     line: int
     log_ns: int | None
@@ -43,15 +43,15 @@ class Sentence(NamedTuple):
 
 @dataclass
 class FoundSentences:
-    """What a log holds."""
+    """Sentences and counts of a log."""
 
-    summed: bool = True  # Whether the log carries checksums at all
+    summed: bool = True  # Whether the log has checksums
     sentences: list[Sentence] = field(default_factory=list[Sentence])  # Of the kinds `WANTED`, in file order
     # Good sentences of other kinds, and comments, by their first word
     others: Counter[str] = field(default_factory=Counter[str])
     frames: Counter[str] = field(default_factory=Counter[str])  # Binary frames by protocol
-    prefixed: int = 0  # Lines with something in front of the sentence that is not a time
-    lost: LossCounter = field(default_factory=LossCounter)  # Lines that cannot be kept
+    prefixed: int = 0  # Lines with a prefix that is not a time
+    lost: LossCounter = field(default_factory=LossCounter)  # Lines that cannot be read
 
 
 def find_sentences(buffer: Buffer) -> FoundSentences:
@@ -83,7 +83,7 @@ def _split_line(line: bytes, number: int, found: FoundSentences) -> None:
 
 
 def _stray(line: bytes, number: int, found: FoundSentences) -> None:
-    """Count a comment or an AIS sentence; anything else does not belong here."""
+    """Count a comment or an AIS sentence; anything else is a loss."""
     text = line.strip()
     if text[:1] in (b"#", b"!", b"%"):
         found.others[text.split(b",")[0][:12].decode("ascii", "replace")] += 1
@@ -109,7 +109,7 @@ def _check(text: bytes, number: int, log_ns: int | None, found: FoundSentences) 
 
 
 def _stamp_ns(before: bytes) -> int | None:
-    """Return the Unix time that stands in front of a sentence, or None."""
+    """Return the Unix time before a sentence, or None."""
     match = _STAMP.fullmatch(before)
     if match is None or int(match[1]) < _MIN_UNIX_S:
         return None
@@ -118,7 +118,7 @@ def _stamp_ns(before: bytes) -> int | None:
 
 
 def _without_frames(data: bytes) -> tuple[Counter[str], bytes]:
-    """Return the binary frames counted, and the text without them; lines keep their numbers."""
+    """Return the counts of binary frames, and the text without them, with unchanged line numbers."""
     counts: Counter[str] = Counter()
     parts: list[bytes] = []
     at = 0
@@ -133,7 +133,7 @@ def _without_frames(data: bytes) -> tuple[Counter[str], bytes]:
 
 
 def _frame_size(data: bytes, start: int) -> int:
-    """Return the length of the frame that begins at `start`, 0 if its own checksum says that it is none."""
+    """Return the length of the frame at `start`, 0 if its checksum does not match."""
     if data[start] == 0xB5:
         end = start + 8 + int.from_bytes(data[start + 4 : start + 6], "little")
         good = end <= len(data) and _fletcher(data[start + 2 : end - 2]) == data[end - 2 : end]

@@ -23,9 +23,9 @@ from .reading import DAY_NS, FIX_OF_QUALITY, STD
 
 _QUALITY_OF_FIX = {**{fix: quality for quality, fix in reversed(FIX_OF_QUALITY.items())}, "2d": 1, "ppp": 2}
 _UNITS_PER_MINUTE = 10**8
-"""Positions are counted in this part of a minute of arc."""
+"""Resolution of positions, per minute of arc."""
 _MAX_DATE_AGE_NS = DAY_NS // 4
-"""A position further than this from the last date needs one of its own."""
+"""Positions later than this after the last date are preceded by a date."""
 Lines = list[tuple[int, str]]
 
 
@@ -45,7 +45,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
 
 
 def satellite_streams(recording: Recording) -> tuple[Stream | None, Stream | None]:
-    """Return the positions and velocities (in NED) that an NMEA log can carry, the first of each."""
+    """Return the first stream of positions and the first of velocities (in NED)."""
     fits = [s for s in recording if s.clock in ("utc", "device") and s.role in ("measurement", "derived")]
     fix = next((s for s in fits if s.type is NavFix), None)
     moving = [s for s in fits if s.type is Twist and s.frame == "NED"]
@@ -77,7 +77,7 @@ def log_text(fix: Stream | None, velocity: Stream | None, stamped: bool | None =
 
 
 def not_carried(recording: Recording, *carried: Stream | None) -> tuple[str, ...]:
-    """Return what of a recording has no place in an NMEA log."""
+    """Return sentences on what an NMEA log cannot represent."""
     names = {s.name for s in carried if s is not None}
     left = [f"{s.name} ({s.type.__name__}) has no NMEA sentence" for s in recording if s.name not in names]
     for stream in carried:
@@ -90,7 +90,7 @@ def not_carried(recording: Recording, *carried: Stream | None) -> tuple[str, ...
 
 
 def _dates_of(fix: Stream | None, stamped: bool) -> Stream | None:
-    """Return the positions as velocities that are not known, where that is needed to carry their date."""
+    """Return the positions as unknown velocities, if these are needed for the date."""
     return fix if fix is not None and fix.clock == "utc" and not stamped else None
 
 
@@ -165,7 +165,7 @@ def _insert_dates(merged: Lines, decimals: int) -> list[str]:
 
 
 def _receiver_ns(stream: Stream) -> Ints:
-    """(n,) the receiver's times: the samples' own, unless a column says what time of day the receiver had."""
+    """Return (n,) the receiver's times: the sample times, unless a column has the receiver's time of day."""
     t_ns = stream.t_ns
     if "time_of_day" not in stream.columns:
         return t_ns
@@ -193,7 +193,7 @@ def _day(t_ns: int) -> dt.datetime:
 
 
 def _decimals(times_ns: Ints) -> int:
-    """Return how many decimals of a second all times need."""
+    """Return the number of decimals of a second that all times need."""
     return next((n for n in (2, 3, 6) if not (times_ns % 10 ** (9 - n)).any()), 9)
 
 
@@ -248,6 +248,6 @@ def _texts(values: NDArray[np.float64], decimals: int) -> list[str]:
 
 
 def _words(stream: Stream, name: str, default: str = "") -> list[str]:
-    """Return a column as words; one of numbers is another's of the same name, and is not meant."""
+    """Return a column as words; a numeric column of the same name has another meaning."""
     known = stream.column(name) if name in stream.columns else None
     return known if isinstance(known, list) else [default] * len(stream)

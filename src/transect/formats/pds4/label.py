@@ -1,4 +1,4 @@
-"""Labels: XML to what a reader must know."""
+"""Parsing of labels in XML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transect.errors import ParseError
 
 NAMESPACE = "{http://pds.nasa.gov/pds4/pds/v1}"
 MAX_FIELDS = 100_000
-"""Of a table, once groups that repeat are laid flat."""
+"""Largest number of fields of a table after expanding repeated groups."""
 TABLES = ("Table_Delimited", "Table_Character", "Table_Binary", "Inventory")
 DELIMITERS = {"Comma": ",", "Horizontal Tab": "\t", "Semicolon": ";", "Vertical Bar": "|"}
 _FIELD = re.compile(r"Field_(Delimited|Character|Binary)").fullmatch
@@ -23,7 +23,7 @@ _GROUP = re.compile(r"Group_Field_(Delimited|Character|Binary)").fullmatch
 
 @dataclass(frozen=True)
 class Bits:
-    """Bits of a packed field: counted from 1, the most significant first, both ends included."""
+    """Bits of a packed field: first and last, counted from 1 at the most significant."""
 
     first: int
     last: int
@@ -39,10 +39,10 @@ class TableField:
     length: int = 0
     unit: str = ""
     description: str = ""
-    missing: tuple[str, ...] = ()  # Special constants, as the label spells them
+    missing: tuple[str, ...] = ()  # Special constants, as in the label
     scale: float = 1.0  # Value = stored * scale + offset
     offset: float = 0.0
-    bits: Bits | None = None  # Where it is a part of a packed field
+    bits: Bits | None = None  # Bits in a packed field
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,18 @@ class DataObject:
     kind: str  # `Table_Delimited`, `Array_2D_Image`, `Header`, ...
     name: str
     offset: int  # First byte, counted from 0
-    length: int | None = None  # Bytes, where the label says so
+    length: int | None = None  # Bytes, if in the label
     records: int = 0
     record_length: int = 0
     delimiter: str = ","
     fields: tuple[TableField, ...] = ()
     axes: tuple[ArrayAxis, ...] = ()
-    element: TableField | None = None  # What an array consists of
+    element: TableField | None = None  # Element of an array
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that a label describes, by its name beside the label."""
+    """A file that a label describes, by its name in the label's folder."""
 
     name: str
     parts: tuple[DataObject, ...]
@@ -116,7 +116,7 @@ def _tag(element: Any) -> str:
 
 
 def _context(root: Any, reader: _LabelParser) -> dict[str, str]:
-    """Return what the observation is of: mission, target and instrument, as far as it is said."""
+    """Return mission, target and instrument of the observation, if known."""
     found: dict[str, str] = {}
     for path, key in (("Investigation_Area/name", "mission"), ("Target_Identification/name", "target")):
         element = root.find(".//" + "/".join(NAMESPACE + part for part in path.split("/")))
@@ -197,7 +197,7 @@ class _LabelParser:
         )  # fmt: skip
 
     def fields(self, parent: Any, base: int) -> Iterator[TableField]:
-        """Give the fields of a record or a group, groups that repeat laid flat; `base` bytes lie before."""
+        """Yield the fields of a record or group after `base` bytes, with repeated groups expanded."""
         for element in parent:
             tag = _tag(element)
             if _FIELD(tag):
@@ -263,14 +263,14 @@ class _LabelParser:
 
 
 def _special(element: Any) -> tuple[str, ...]:
-    """Return the constants that stand for what is missing; limits of what is valid are none of them."""
+    """Return the special constants for missing values, without limits of the valid range."""
     constants = element.find(f"{NAMESPACE}Special_Constants")
     found = () if constants is None else constants
     return tuple(each.text.strip() for each in found if each.text and not _tag(each).startswith("valid_"))
 
 
 def _distinct(fields: tuple[TableField, ...]) -> tuple[TableField, ...]:
-    """Return fields of which no two have the same name, and none has none."""
+    """Return the fields with unique names."""
     seen: dict[str, int] = {}
     named: list[TableField] = []
     for number, each in enumerate(fields, 1):

@@ -26,7 +26,7 @@ INTEGERS = ("ASCII_Integer", "ASCII_NonNegative_Integer")
 REALS = ("ASCII_Real",)
 BASES = {"ASCII_Numeric_Base2": 2, "ASCII_Numeric_Base8": 8, "ASCII_Numeric_Base16": 16}
 NO_TIME_NS = -(1 << 63)
-"""The time of a row whose date is missing, or is none."""
+"""Time of a row without a valid date."""
 DATES = "ASCII_Date"
 """Types of dates and times begin so."""
 BINARY = {
@@ -37,7 +37,7 @@ BINARY = {
     "IEEE754LSBDouble": "<f8", "ComplexMSB8": ">c8", "ComplexMSB16": ">c16", "ComplexLSB8": "<c8",
     "ComplexLSB16": "<c16",
 }  # fmt: skip
-"""As numpy spells the types of binary fields and arrays."""
+"""numpy types of binary fields and arrays."""
 
 
 def read_table(data: Buffer, part: DataObject, file: str) -> Parsed:
@@ -79,7 +79,7 @@ def _times(part: DataObject, columns: list[Any]) -> NDArray[np.int64] | None:
 
 
 def _time(text: str | None) -> int:
-    """Return a date as ns; the earliest there is for one that is missing or none."""
+    """Return a date as ns, `NO_TIME_NS` if it is missing or invalid."""
     try:
         return in_64_bits(ns_from_iso(_calendar(text))) if text else NO_TIME_NS
     except (TimeError, ValueError, OverflowError):
@@ -87,7 +87,7 @@ def _time(text: str | None) -> int:
 
 
 def _calendar(text: str) -> str:
-    """Return a date by the day of the year (2019-180T...) as one by month and day."""
+    """Convert a date with the day of the year (2019-180T...) to one with month and day."""
     date, sign, clock = text.partition("T")
     year, _, day = date.partition("-")
     if len(day) != 3 or not day.isdigit():
@@ -124,7 +124,7 @@ def _read_delimited(view: memoryview, part: DataObject, file: str) -> tuple[list
 
 
 def _read_rows(view: memoryview, delimiter: str, kinds: dict[str, pa.DataType]) -> tuple[pa.Table, int]:
-    """Return the rows that have the right number of fields, and how many have not."""
+    """Return the rows with the expected number of fields, and the number of others."""
     from pyarrow import csv
 
     bad: list[Any] = []
@@ -149,7 +149,7 @@ def _arrow_type(each: TableField) -> pa.DataType:
 
 
 def _finish(column: Any, each: TableField, file: str, lost: list[Loss]) -> Any:
-    """Return a column with its type, special constants missing; what is no number is a loss."""
+    """Return a column with its type and NaN for special constants; invalid numbers are losses."""
     pc = _compute()
     if each.data_type not in (*REALS, *INTEGERS):
         trimmed = pc.utf8_trim_whitespace(column)
@@ -171,7 +171,7 @@ def _compute() -> Any:
 
 
 def _parse(column: Any, each: TableField, file: str, lost: list[Loss]) -> Any:
-    """Return texts as numbers; NaN for what is none, which is told."""
+    """Return texts as numbers, with NaN and a loss for invalid ones."""
     values = [_number(text) for text in column.to_pylist()]
     wrong = [row for row, value in enumerate(values) if value is None]
     if wrong:
@@ -188,7 +188,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _without(values: NDArray[np.float64], each: TableField) -> NDArray[np.float64]:
-    """Return numbers, NaN where they are one of the special constants."""
+    """Return numbers with NaN for special constants."""
     for text in each.missing:
         constant = _constant(text)
         if constant is not None:
@@ -277,11 +277,11 @@ def _bits(cells: NDArray[np.uint8], bits: Bits, signed: bool) -> NDArray[np.int6
 PARSER = "pds4/1"
 TEXT = "Stream_Text"
 _OF_COLLECTIONS = {"Product_Bundle": "/readme", "Product_Collection": "/inventory"}
-"""What they hold is called so, after their own names: products may be called as they are."""
+"""Suffixes of stream names."""
 
 
 def read(source: Source) -> Recording:
-    """Read what the labels describe; tables and images are loaded when they are asked for."""
+    """Read the products of labels; tables and images are loaded on access."""
     labels: list[tuple[str, ProductLabel]] = []
     losses: list[Loss] = []
     chosen = sorted(source.names)
@@ -312,7 +312,7 @@ def read(source: Source) -> Recording:
 def _describe(
     source: Source, name: str, label: ProductLabel, losses: list[Loss]
 ) -> Iterator[tuple[str, str, DataObject]]:
-    """Give the name of a stream, the file and the part, of everything in a product that can be one."""
+    """Yield stream name, file and object of everything in a product that can be a stream."""
     folder = PurePosixPath(name).parent
     product = label.lid.rpartition(":")[2] or PurePosixPath(name).stem
     product += _OF_COLLECTIONS.get(label.kind, "")
@@ -346,7 +346,7 @@ def _stream(source: Source, name: str, file: str, part: DataObject) -> Stream:
 
 
 def hash_of(part: DataObject) -> str:
-    """Return what of a label decides how a table is read, for the key of the cache."""
+    """Return the part of a label that determines how a table is read, for the cache key."""
     from hashlib import sha256
 
     return sha256(repr(part).encode()).hexdigest()[:16]

@@ -22,7 +22,7 @@ SUFFIXES = {POLAR: ".png", CARTESIAN: ".png", LIDAR: ".csv", GPS: ".txt", **dict
 
 
 def recognises(source: Source) -> Match:
-    """Recognise `Navtech_Polar.txt` and its like beside the folders that they list."""
+    """Recognise `Navtech_Polar.txt` and similar lists with their folders."""
     found = [sensor for sensor in SUFFIXES if f"{sensor}.txt" in source or sensor in source.folders]
     listed = [s for s in found if f"{s}.txt" in source and source.head(f"{s}.txt", 64).startswith(b"Frame:")]
     if listed:

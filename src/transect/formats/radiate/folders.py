@@ -1,4 +1,4 @@
-"""Reading RADIATE's folders: frames at the times of their lists, and what it says of its sensors."""
+"""Reading of RADIATE's folders: frames with the times of their lists, and sensor calibration."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MAX_JSON_BYTES = 1 << 26
 
 
 def read(source: Source) -> Recording:
-    """Read the folders that are there; frames come in the order and at the times of their lists."""
+    """Read the existing folders; frames have the order and times of their lists."""
     calibration, bin_width, losses = read_description(source)
     conditions, lost = _conditions(source)
     indices = {s: once(partial(read_index, source, s, SUFFIXES[s])) for s in SUFFIXES if _is_there(source, s)}
@@ -149,12 +149,12 @@ def _json(source: Source, name: str, kind: type, losses: list[Loss]) -> Any:
 
 CONFIGURATION = ("config.yaml", "default-calib.yaml")
 BIN_WIDTH_M = 0.173611
-"""Metres per range bin of the Navtech CTS350-X as RADIATE ran it, where no config.yaml says so."""
+"""Metres per range bin of RADIATE's Navtech CTS350-X, if it is not in a config.yaml."""
 RADAR = "radar"
 
 
 def read_description(source: Source) -> tuple[CalibrationFile, float, list[Loss]]:
-    """Return cameras and frames, the radar's bin width in metres, and what could not be read."""
+    """Return cameras, frames, the radar's bin width in metres, and losses."""
     content: dict[str, Any] = {}
     losses: list[Loss] = []
     for name in (n for n in CONFIGURATION if n in source):
@@ -236,7 +236,7 @@ def _disorder(sensor: str, t_ns: NDArray[np.int64]) -> list[str]:
 
 
 def parse_index(buffer: Buffer, file: str) -> Parsed:
-    """Parse lines of `Frame: 000001 Time: 1574859771.744660272`; the frame stands as it is written."""
+    """Parse lines of `Frame: 000001 Time: 1574859771.744660272`; the frame is kept as text."""
     size, cut = whole_lines(buffer, file)
     tokens = scan(buffer, size)
     good = (tokens.counts == 4) & tokens.equals(0, b"Frame:") & tokens.equals(2, b"Time:")
@@ -310,7 +310,7 @@ def _write_index(file: Path, frames: Sequence[tuple[str, int]]) -> None:
 
 
 def _payload(recording: Recording, sample: Sample, folder: str) -> bytes:
-    """Return a payload's own file where it comes from RADIATE, else encode it as RADIATE does."""
+    """Return the original file of a payload of RADIATE, else encode it in the same way."""
     own = recording.format == "radiate" and source_file(recording, sample) is not None
     if own or folder not in (POLAR, LIDAR):
         return payload_bytes(recording, sample, SUFFIXES[folder])
@@ -359,7 +359,7 @@ def _packet(row: NDArray[np.float64]) -> str:
 
 
 def _text(value: float, digits: int) -> str:
-    """Return a number as RADIATE prints it, with more digits only where it would not read back the same."""
+    """Return a number in the format of RADIATE, with more digits if it would change otherwise."""
     text = f"{value:.{digits}f}"
     return text if float(text) == value or value != value else repr(value)
 
@@ -377,7 +377,7 @@ def _copy_description(source: Source, path: Path) -> list[str]:
 
 
 def _write_description(recording: Recording, polar: Stream | None, path: Path) -> list[str]:
-    """Copy calibration, weather and annotations of a RADIATE recording, or write what is known of another."""
+    """Copy calibration, weather and annotations of a RADIATE recording, or write those of another."""
     if recording.format == "radiate" and recording.source is not None:
         return _copy_description(recording.source, path)
     weather = {"name": recording.name, "type": str(recording.conditions.get("weather", ""))}

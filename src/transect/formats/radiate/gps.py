@@ -85,7 +85,7 @@ def gps_streams(
 
 
 def _apart(name: str, index: FrameTimes, others: list[FrameTimes]) -> list[str]:
-    """Say so where the times of a sensor do not overlap those of any other."""
+    """Return a note if the times of a sensor do not overlap those of any other."""
     rest = np.concatenate([other.t_ns for other in others] or [np.zeros(0, np.int64)])
     if not len(index.t_ns) or not len(rest):
         return []
@@ -119,14 +119,14 @@ def _imu(values: Floats) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...
 
 
 def _velocity(values: Floats) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
-    """The velocity is in NED, the angular velocity is the body's: it stands under a name of its own."""
+    """The velocity is in NED, the angular velocity in the body frame, and therefore has another name."""
     columns = {f"v{a}": v for a, v in zip("xyz", values[:, _VELOCITY].T, strict=True)}
     turns = {f"body_w{a}": v for a, v in zip("xyz", values[:, _TURN].T, strict=True)}
     return {**columns, **turns}, {**Twist.units(), **dict.fromkeys(turns, "rad/s")}, ()
 
 
 def packets_of(fix: Stream | None, imu: Stream | None, velocity: Stream | None) -> Floats:
-    """Return (n, 55) packets from streams of equal times, the inverse of `gps_streams`; NaN is not known."""
+    """Return (n, 55) packets from streams of equal times, the inverse of `gps_streams`; NaN if unknown."""
     first = next(stream for stream in (fix, imu, velocity) if stream is not None)
     rows = np.full((len(first), PACKET_FIELDS), np.nan)
     if fix is not None:

@@ -1,4 +1,4 @@
-"""What MRPT's objects hold, by class and version, as its own classes write them (`mrpt::obs`, BSD)."""
+"""Fields of MRPT's objects by class and version, as serialised by `mrpt::obs` (BSD)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _MATRICES = {"CMatrix": "<f4", "CMatrixF": "<f4", "CMatrixD": "<f8"}
 _CLASS = re.compile(rb"(?:\w+::)*C[A-Z0-9]\w*", re.ASCII)
 MAX_TEXT_BYTES = 1 << 16
 MAX_QUATERNION_NORM_ERROR = 0.01
-"""How far the quaternion of a pose may be from length 1."""
+"""Largest difference of the norm of a quaternion from 1."""
 
 
 class DamagedObjectError(Exception):
-    """The bytes end, or are no object of a version that is known; never leaves the reader."""
+    """Truncated data, or an object of unknown class or version; internal to the reader."""
 
 
 class ByteCursor:
-    """Reads one field after another from a place in a buffer; every method raises Broken where it cannot."""
+    """Reads fields from a buffer one after another; raises DamagedObjectError if that is impossible."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data, self.at = data, at
@@ -123,7 +123,7 @@ class ByteCursor:
 
 def _quaternion_of(rotation: Floats) -> Floats:
     if not (np.abs(rotation) < 1 + MAX_QUATERNION_NORM_ERROR).all():
-        raise DamagedObjectError("an attitude that is none")
+        raise DamagedObjectError("an invalid attitude")
     return rotations.quaternion_from_matrix(rotation)
 
 
@@ -131,23 +131,23 @@ def _pose_of(quaternion: ArrayLike, place: ArrayLike) -> Floats:
     found = np.concatenate([np.asarray(place, np.float64), np.asarray(quaternion, np.float64)])
     sound = np.isfinite(found).all() and (np.abs(found[3:]) < 1 + MAX_QUATERNION_NORM_ERROR).all()
     if not sound or abs(np.linalg.norm(found[3:]) - 1) > MAX_QUATERNION_NORM_ERROR:
-        raise DamagedObjectError("an attitude that is none")
+        raise DamagedObjectError("an invalid attitude")
     return found
 
 
 UNIX_EPOCH_TICKS = 116_444_736_000_000_000
-"""1970 in MRPT's time: tenths of a microsecond since 1601."""
+"""1970 in ticks of MRPT: 100 ns since 1601."""
 _TESLA_PER_GAUSS = 1e-4
 _ODOMETRY_METHOD = 0
-"""How a `CActionRobotMovement2D` came to know its motion: by odometry, not by matched scans."""
+"""Estimation method of a `CActionRobotMovement2D`: odometry, not scan matching."""
 _IMU_FIELD_COUNT = 31
 STEP = "step"
-"""In place of columns: how far the robot moved since the last such object, x, y (m) and heading (rad)."""
+"""Motion of the robot since the last such object, x, y (m) and heading (rad), instead of columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What one object tells."""
+    """Content of one object."""
 
     kind: type  # `LaserScan`, `Odometry` or `Imu`
     label: str  # Of the sensor; empty where it has none

@@ -35,9 +35,9 @@ from .objects import (
 
 ROBOT, ODOM = "robot", "odom"
 KINDS: Mapping[type, str] = {LaserScan: "scan", Odometry: "odometry", Imu: "imu"}
-"""What sensors without a label are called."""
+"""Names of sensors without a label."""
 PLACE = tuple(f"sensor_{name}" for name in ("x", "y", "z", "qx", "qy", "qz", "qw"))
-"""Columns: where a sensor is on the robot."""
+"""Columns with the pose of a sensor on the robot."""
 _UNITS = {
     **dict.fromkeys((*PLACE[:3], "std_error"), "m"),
     **dict.fromkeys(("theta", "beam_aperture", "delta_pitch"), "rad"),
@@ -52,7 +52,7 @@ _NEXT = re.compile(
 
 
 def read(source: Source) -> Recording:
-    """Read scans, odometry and IMU; where a sensor is on the robot is told by each object."""
+    """Read scans, odometry and IMU; each object has the pose of its sensor on the robot."""
     name = only_file(source)
     parts = cache.parse_many(source, name, "rawlog/1", partial(_parse, file=name), text=False)
     rest = parts.pop("")
@@ -80,7 +80,7 @@ def _stream(key: str, part: Parsed) -> Stream:
 
 
 def _frames(streams: Sequence[Stream], file: str) -> FrameTree:
-    """Return where sensors are on the robot; one that is moved about is where its samples say."""
+    """Return the poses of sensors on the robot; those of moving sensors are in their samples."""
     tree = FrameTree()
     for stream in streams:
         if not set(PLACE) <= set(stream.columns):
@@ -96,7 +96,7 @@ def _frames(streams: Sequence[Stream], file: str) -> FrameTree:
 
 @dataclass
 class _StreamRows:
-    """Everything of a file that could be read, and what could not."""
+    """Content and losses of a file."""
 
     observations: list[Observation] = field(default_factory=list[Observation])
     others: Counter[str] = field(default_factory=Counter[str])
@@ -104,7 +104,7 @@ class _StreamRows:
 
 
 def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
-    """Return a table for each sensor, by kind and name; under "" stand losses and notes of the whole file."""
+    """Return a table for each sensor, by kind and name, and under "" losses and notes of the file."""
     data, damage = bytes(buffer), None
     if data.startswith(GZIP):
         data, damage = unpack(buffer, file, UNPACK[".gz"])
@@ -144,13 +144,13 @@ def _find(data: bytes) -> _StreamRows:
 
 
 def _next(data: bytes, at: int) -> int:
-    """Return where the next object of a known class begins."""
+    """Return the position of the next object of a known class."""
     found = _NEXT.search(data, at)
     return found.start() if found else len(data)
 
 
 def _time_motions(found: _StreamRows) -> list[Observation]:
-    """Return what has a time, with motions added up to poses; a motion without has that of what follows."""
+    """Return the objects with times, with motions summed to poses; motions have the next time."""
     timed: list[Observation] = []
     t_ns: int | None = None
     for each in reversed(found.observations):
@@ -202,7 +202,7 @@ def _table(kind: type, rows: Sequence[Observation]) -> Parsed:
 
 
 def _column(values: Sequence[Any]) -> Any:
-    """Return a column of numbers, NaN where there is none, or of lists."""
+    """Return a column of numbers, with NaN for missing ones, or of lists."""
     if any(isinstance(value, np.ndarray) for value in values):
         kind = next(value.dtype for value in values if value is not None)
         return arrow.ragged([np.zeros(0, kind) if value is None else value for value in values])

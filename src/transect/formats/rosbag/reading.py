@@ -1,4 +1,4 @@
-"""Reading ROS bags, whatever file they are in."""
+"""Reading of ROS bags in all containers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..shared.bags.streams import recording_of
 from . import METADATA, bag_names
 
 MAX_UNPACKED_BYTES = 1 << 30
-"""A file compressed as a whole is unpacked in memory up to this size, and to 20 times its own."""
+"""Compressed files are unpacked in memory up to this size, and up to 20 times their own."""
 MAX_MISSING_LISTED = 100
-"""Files that are missing and are named one by one."""
+"""Number of missing files that are listed individually."""
 
 
 def read(source: Source) -> Recording:
     """Read a bag.
 
     A sample's time is the stamp in its header, and its log time is when the bag received it; messages without
-    a stamp have their log time as time. What the files hold is believed, whatever `metadata.yaml` says.
+    a stamp have their log time as time. The files take precedence over `metadata.yaml`.
     """
     metadata, notes = _metadata(source)
     unpack = _unpack_message if str(metadata.get("compression_mode", "")).lower() == "message" else None
@@ -83,7 +83,7 @@ def _unpack_message(data: bytes) -> bytes:
 
 
 def _metadata(source: Source) -> tuple[Mapping[str, Any], list[str]]:
-    """Read what the recorder wrote of the bag; nothing of it is needed."""
+    """Read the recorder's metadata, which are optional."""
     if METADATA not in source:
         return {}, []
     try:
@@ -128,7 +128,7 @@ def _is_filled(path: Path) -> bool:
 
 
 def _disagreements(metadata: Mapping[str, Any], files: Sequence[BagFile]) -> list[str]:
-    """Compare files, number of messages and start with what the recorder noted."""
+    """Compare files, number of messages and start with the recorder's metadata."""
     listed = set(_list_files(metadata))
     parts = [(file, channel) for file in files for channel in file.channels]
     starts = [t_ns for file, channel in parts if (t_ns := file.first_log(channel)) is not None]

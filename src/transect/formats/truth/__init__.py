@@ -49,7 +49,7 @@ def list_trajectories(source: Source) -> list[str]:
 
 
 def _levels(names: tuple[str, ...]) -> Iterator[str]:
-    """Yield "" and, while all files lie in one folder, that folder; names are sorted, so two of them tell."""
+    """Yield "" and the nested folders that contain all files."""
     above = ""
     for _ in range(_MAX_DEPTH if names else 0):
         yield above

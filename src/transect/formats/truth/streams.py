@@ -1,4 +1,4 @@
-"""The truth beside a recording as streams, not read before they are asked for, and written again."""
+"""Ground truth of a recording as streams, read on access, and its writing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCE = "truth_source"
 
 
 def attach(recording: Recording, truth: Source) -> Recording:
-    """Return a recording with the streams of its truth, none of which is read yet."""
+    """Return a recording with the streams of its ground truth, read on access."""
     clock = _clock(recording)
     here = [name for name in truth.names if "/" not in name]
     streams = [_trajectory(truth, name, clock) for name in here if name.endswith(TRAJECTORY)]
@@ -38,7 +38,7 @@ def attach(recording: Recording, truth: Source) -> Recording:
 
 
 def _clock(recording: Recording) -> Clock:
-    """Return the clock of most streams: truth is told in the recording's own time."""
+    """Return the clock of most streams, which is that of the ground truth."""
     used: Counter[Clock] = Counter(stream.clock for stream in recording if stream.clock != "index")
     (clock, _), *_ = used.most_common(1) or [("utc", 0)]
     return clock
@@ -57,7 +57,7 @@ def _trajectory(truth: Source, file: str, clock: Clock) -> Stream:
 
 
 def _frames(truth: Source, trajectory: str) -> tuple[str, str]:
-    """Return what a trajectory calls world and body."""
+    """Return the names of world and body in a trajectory."""
     head = truth.head(trajectory, 1024) if trajectory in truth else b""
     return frames_of(head, WORLD, BODY)
 
@@ -130,7 +130,7 @@ def write_beside(recording: Recording, path: Path) -> tuple[str, ...]:
 
 
 def _write(stream: Stream, folder: Path) -> Iterator[str]:
-    """Write one stream: the file as it was where nothing was cut or changed, else anew."""
+    """Write one stream: the original file if it is unchanged, else a new one."""
     kept: tuple[Source, str] | None = stream.meta.get(SOURCE)
     suffix = {Pose: TRAJECTORY, GridMap: MAP}.get(stream.type, TABLE)
     file = folder / f"{files.file_path(stream.name)}{suffix}"

@@ -1,4 +1,4 @@
-"""The calibrations of a bag: its CameraInfo messages, and the images that they are about."""
+"""Camera calibrations of a bag from CameraInfo messages, and their images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .topics import Topic
 
 CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
 RECTIFICATION = "rectification"
-"""What our own writer calls the R and P of a camera that had none: ROS wants them filled."""
+"""Name of R and P in the list of unmeasured values; ROS requires them."""
 _MODELS = {
     "plumb_bob": "radtan",
     "rational_polynomial": "radtan",
@@ -33,11 +33,11 @@ class Cameras:
     """The calibrated cameras of a bag."""
 
     models: Mapping[str, CameraModel]  # By the name of the folder of their topic
-    folders: Mapping[str, str]  # The name of the camera whose CameraInfo lies in a folder, as the bag has it
-    notes: tuple[str, ...] = ()  # On calibrations that are none
+    folders: Mapping[str, str]  # Name of the camera by the folder of its CameraInfo
+    notes: tuple[str, ...] = ()  # On invalid calibrations
 
     def beside(self, topic: Topic) -> str:
-        """Return the name of the camera in whose folder an image topic lies, the deepest; "" without one."""
+        """Return the name of the camera in the deepest folder of an image topic; "" without one."""
         image = topic.channel.topic.strip("/")
         found = [folder for folder in self.folders if image == folder or image.startswith(folder + "/")]
         return self.folders[max(found, key=len)] if found else ""
@@ -63,12 +63,12 @@ def cameras_of(topics: Sequence[Topic]) -> Cameras:
 
 
 def folder_of(topic: str) -> str:
-    """Return what a CameraInfo topic is about: `left` of /left/camera_info."""
+    """Return the camera of a CameraInfo topic: `left` of /left/camera_info."""
     return topic.rpartition("/")[0].strip("/") or topic
 
 
 def camera_of(fields: Mapping[str, Any], name: str) -> CameraModel:
-    """Return the camera of a CameraInfo message; ValueError where it says that it is not calibrated."""
+    """Return the camera of a CameraInfo message; raise ValueError if it is not calibrated."""
     from transect.types import CameraModel
 
     def values(small: str) -> np.ndarray:
@@ -95,7 +95,7 @@ def camera_of(fields: Mapping[str, Any], name: str) -> CameraModel:
 
 
 def publish(recording: Recording) -> tuple[Recording, list[str]]:
-    """Return the recording as its robot publishes it, and sentences on what that leaves out.
+    """Return the recording in the form that its robot publishes, and sentences on what is left out.
 
     Wheels and steering that have a topic of their own are integrated: ROS has no message for them.
     """
@@ -117,13 +117,13 @@ def topic_of(stream: Stream, recording: Recording) -> str:
 
 
 def info_topic(image: str) -> str:
-    """Return where image_transport looks for the calibration of a topic of images."""
+    """Return the topic of the calibration of an image topic, as in image_transport."""
     folder, _, last = image.rpartition("/")
     return f"{folder if folder and last.startswith('image') else image}/camera_info"
 
 
 def rectify_cameras(recording: Recording) -> dict[str, CameraModel]:
-    """Return the cameras with a `P` each: that of their pair where the frames tell it, else their own `K`."""
+    """Return the cameras with a `P` each: that of the rectified pair if possible, else from `K`."""
     cameras = {
         name: camera
         if camera.P is not None

@@ -30,14 +30,14 @@ from ..payloads import PAYLOAD_ERRORS, LeftOut, source_file
 from .ros_messages import NS
 
 IMAGES = "foxglove.CompressedImage"
-"""Name of the schema of messages that hold an image each."""
+"""Name of the schema of image messages."""
 Row = dict[str, Any]
 _DTYPE = re.compile(r"float(32|64)|u?int(8|16|32|64)")
 _JSON_TYPES = {"f": "number", "i": "integer", "u": "integer", "b": "boolean"}
 
 
 def rows_of(raws: Sequence[bytes]) -> tuple[list[Row], list[int], dict[int, str]]:
-    """Read messages: rows of values by dotted path, which messages those are, and why the others failed."""
+    """Read messages: rows of values by dotted path, their indices, and the errors of the others."""
     rows: list[Row] = []
     kept: list[int] = []
     bad: dict[int, str] = {}
@@ -87,7 +87,7 @@ def _declared_dtype(described: Any) -> np.dtype[Any] | None:
 
 
 def _are_numbers(kinds: set[type], dtype: np.dtype[Any] | None) -> bool:
-    """Whether values are numbers; infinities, which JSON does not have, are text in a column of fractions."""
+    """Return whether values are numbers; in float columns infinities are text, because JSON has none."""
     return kinds <= ({int, float, str} if dtype is not None and dtype.kind == "f" else {int, float})
 
 
@@ -151,7 +151,7 @@ def _property(column: pa.Field) -> dict[str, Any]:
 
 
 def messages_of(table: pa.Table) -> Iterator[bytes]:
-    """Iterate over the rows of a table as JSON objects; NaN, which JSON does not have, as null."""
+    """Iterate over the rows of a table as JSON objects, with null for NaN."""
     names = [name for name in table.column_names if name not in (T_NS, LOG_NS)]
     for batch in table.select(names).to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
@@ -196,7 +196,7 @@ _STAMP = re.compile(rb'"timestamp"\s*:\s*\{\s*"sec"\s*:\s*(\d{1,10})\s*,\s*"nsec
 
 
 def image_messages(recording: Recording, stream: Stream, left_out: LeftOut) -> Iterator[bytes | None]:
-    """Yield the message of each image, None for one that cannot be had; it is then counted in `left_out`."""
+    """Yield the message of each image, None for one that cannot be loaded, which `left_out` counts."""
     for sample in stream:
         try:
             yield _message(recording, sample)
@@ -206,7 +206,7 @@ def image_messages(recording: Recording, stream: Stream, left_out: LeftOut) -> I
 
 
 def _message(recording: Recording, sample: Sample) -> bytes:
-    """Return the image as it lies in its file, if that is JPEG or PNG, else as a PNG, which loses nothing."""
+    """Return the original file of an image if it is JPEG or PNG, else a PNG."""
     reached(sample.t_ns, sample.stream.clock)
     name, source = source_file(recording, sample), recording.source_of(sample)
     if name is not None and source is not None and suffix_of(name) in _FORMATS:
@@ -226,7 +226,7 @@ def _message(recording: Recording, sample: Sample) -> bytes:
 
 
 def mosaic_of(stream: Stream) -> str:
-    """Return the pattern of a colour mosaic, such as bayer_rggb, which no image file says; else ""."""
+    """Return the Bayer pattern of images, such as bayer_rggb, which image files do not have; else ""."""
     try:
         mode = stream[0].value.mode if len(stream) else ""
     except PAYLOAD_ERRORS:
@@ -235,13 +235,13 @@ def mosaic_of(stream: Stream) -> str:
 
 
 def stamps_of(heads: Sequence[bytes]) -> Ints:
-    """Return the times (n,) in ns that stand at the beginning of messages; 0 where there is none."""
+    """Return the times (n,) in ns in the first bytes of messages, 0 if missing."""
     found = (_STAMP.search(head) for head in heads)
     return np.array([int(m[1]) * NS + int(m[2]) if m else 0 for m in found], dtype=np.int64)
 
 
 def frame_of(head: bytes | None) -> str:
-    """Return the frame at the beginning of a message, or ""."""
+    """Return the frame in the first bytes of a message, or ""."""
     match = re.search(rb'"frame_id"\s*:\s*("(?:[^"\\]|\\.)*")', head or b"")
     try:
         return str(json.loads(match[1])) if match else ""
@@ -252,7 +252,7 @@ def frame_of(head: bytes | None) -> str:
 def read_image(
     raw: bytes, where: str, *, t_ns: int, frame: str, camera: CameraModel | None, mode: str
 ) -> Image:
-    """Return the image that a message holds."""
+    """Return the image of a message."""
     try:
         data = json.loads(raw)["data"]
         content = bytes(data) if isinstance(data, list) else base64.b64decode(data, validate=True)

@@ -40,7 +40,7 @@ _ROS_ENCODINGS = {"ros2msg": "cdr", "ros2idl": "cdr", "ros1msg": "ros1"}
 
 
 class _McapRecord(NamedTuple):
-    """Opcode of a record, and where its content lies; `end` may lie behind the end of the file."""
+    """Opcode of a record, and the range of its content; `end` may exceed the file."""
 
     op: int
     start: int
@@ -48,7 +48,7 @@ class _McapRecord(NamedTuple):
 
 
 def _records(data: Bytes, at: int) -> Iterator[_McapRecord]:
-    """Iterate over the records from a byte on; one that is cut off is the last."""
+    """Iterate over the records from a byte on, up to a truncated one."""
     while at + _LEAD.size <= len(data):
         op, length = _LEAD.unpack(data[at : at + _LEAD.size])
         at += _LEAD.size
@@ -83,7 +83,7 @@ class McapFile(ChunkedFile):
             )
 
     def _index_from_summary(self) -> bool:
-        """Take the index from the end of the file; False unless it is there, undamaged and complete."""
+        """Read the index at the end of the file; return False unless it is complete and undamaged."""
         summary = self._read_summary()
         if summary is None:
             return False
@@ -100,7 +100,7 @@ class McapFile(ChunkedFile):
         return listed == dict(counts) and set(counts) <= set(self.channels)
 
     def _read_summary(self) -> tuple[list[Any], Any] | None:
-        """Read the summary's chunk indexes and statistics, and learn its channels; None without them."""
+        """Read the summary's chunk indexes and statistics, and add its channels; None without them."""
         start = self._summary()
         chunk_indexes: list[Any] = []
         statistics: Any = None
@@ -115,7 +115,7 @@ class McapFile(ChunkedFile):
         return None if statistics is None or None in chunk_indexes else (chunk_indexes, statistics)
 
     def _summary(self) -> int | None:
-        """Position of the summary if the file has one whose checksum is right."""
+        """Return the position of the summary if there is one with a correct checksum."""
         foot_at = len(self.content) - 8 - _FOOT.size
         if foot_at < len(MCAP_MAGIC) or bytes(self.content[-8:]) != MCAP_MAGIC:
             return None
@@ -126,7 +126,7 @@ class McapFile(ChunkedFile):
         return start if not crc or crc32_of(summary) == crc else None
 
     def _add_indexed(self, chunk_index: Any) -> dict[int, int] | None:
-        """Index a chunk by the records that follow it; return how many messages each channel has, or None."""
+        """Index a chunk by the records after it; return the number of messages of each channel, or None."""
         at = chunk_index.chunk_start_offset
         record = next(_records(self.content, at), None) if at < len(self.content) else None
         number = self._add_chunk(record) if record is not None and record.end <= len(self.content) else None
@@ -155,7 +155,7 @@ class McapFile(ChunkedFile):
         return np.frombuffer(data[6:], _INDEX_ENTRY)
 
     def _add_chunk(self, record: _McapRecord) -> int | None:
-        """Enter a chunk, perhaps one that is cut off; return its number."""
+        """Add a chunk, possibly a truncated one; return its number."""
         if record.op != _CHUNK or record.start + _CHUNK_LEAD.size > len(self.content):
             return None
         _, _, size, crc, length = _CHUNK_LEAD.unpack(
@@ -205,7 +205,7 @@ class McapFile(ChunkedFile):
             self.notes = [f"{self.name} has {count} attachments, which are not read"]
 
     def _add_loose(self, data_end: _McapRecord | None) -> None:
-        """Index the messages outside chunks, and check the one checksum that they have."""
+        """Index the messages outside of chunks, and check their common checksum."""
         entries = self._scan_from(self.content, len(MCAP_MAGIC), known=range(16)).entries
         if not entries:
             return
@@ -243,7 +243,7 @@ class McapFile(ChunkedFile):
             return None
 
     def _learn(self, record: _McapRecord, data: Bytes) -> bool:
-        """Enter a schema, channel or header; False if it is damaged."""
+        """Add a schema, channel or header; return False if it is damaged."""
         if record.op not in (_HEADER, _SCHEMA, _CHANNEL):
             return True
         parsed = self._parse(record, data)
@@ -286,7 +286,7 @@ class McapFile(ChunkedFile):
         return self._scan_from(data, 0, known=(_SCHEMA, _CHANNEL, _MESSAGE))
 
     def _scan_from(self, data: Bytes, end: int, known: Collection[int]) -> ChunkScan:
-        """Opcodes from 0x80 on are private to whoever wrote them."""
+        """List messages; opcodes from 0x80 on are private and ignored."""
         entries: list[MessageEntry] = []
         odd = 0
         for record in _records(data, end):

@@ -23,11 +23,11 @@ _MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = _OPS
 _INDEX_ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 _COUNT = np.dtype([("conn", "<u4"), ("count", "<u4")])
 _HEADER_READ_BYTES = 256
-"""Bytes that hold the header of nearly any record."""
+"""Exceeds the header size of most records."""
 
 
 class _Ros1Record(NamedTuple):
-    """Header fields of a record, and where its data lies; `end` may lie behind the end of the file."""
+    """Header fields of a record, and the range of its data; `end` may exceed the file."""
 
     fields: dict[bytes, bytes]
     start: int
@@ -38,7 +38,7 @@ class _Ros1Record(NamedTuple):
         return self.fields.get(b"op", b"")
 
     def number(self, name: bytes, width: struct.Struct = _U32) -> int:
-        """Read a number of the header; -1 if it is not there."""
+        """Read a number of the header; -1 if it is missing."""
         value = self.fields.get(name, b"")
         return int(width.unpack(value)[0]) if len(value) == width.size else -1
 
@@ -57,7 +57,7 @@ def _fields(header: bytes) -> dict[bytes, bytes] | None:
 
 
 def _record(data: Bytes, at: int) -> _Ros1Record | None:
-    """Read the record at a byte; None where there is none."""
+    """Read the record at a byte, or None."""
     if at < 0 or at + 4 > len(data):
         return None
     lead = data[at : at + _HEADER_READ_BYTES]
@@ -104,7 +104,7 @@ class Ros1File(ChunkedFile):
         self._report_orphans()
 
     def _chunk_infos(self, header: _Ros1Record | None, at: int) -> dict[int, dict[int, int]] | None:
-        """Read the index at the end: where each chunk is, and how many messages of each connection it has."""
+        """Read the index at the end: position of each chunk, and its number of messages by connection."""
         chunks: dict[int, dict[int, int]] = {}
         connections, size = 0, len(self.content)
         while header is not None and 0 < at < size:
@@ -126,7 +126,7 @@ class Ros1File(ChunkedFile):
         return dict(sorted(chunks.items())) if whole and at == size else None
 
     def _add_indexed(self, at: int, counts: dict[int, int]) -> None:
-        """Index a chunk by the records that follow it, if they agree with the index at the end."""
+        """Index a chunk by the records after it, if they agree with the index at the end."""
         number = self._add_chunk(at)
         if number is None:
             reason = "there is no chunk where the index says so"
@@ -152,7 +152,7 @@ class Ros1File(ChunkedFile):
             at = record.end
 
     def _add_chunk(self, at: int, record: _Ros1Record | None = None) -> int | None:
-        """Enter the chunk at a byte; return its number."""
+        """Add the chunk at a byte; return its number."""
         record = record or _record(self.content, at)
         if record is None or record.op != _CHUNK:
             return None
@@ -165,7 +165,7 @@ class Ros1File(ChunkedFile):
         return len(self.chunks) - 1
 
     def _walk(self, at: int, closed: bool) -> None:
-        """Index a bag without an index by reading all its records; `closed`: there was an index once."""
+        """Index a bag by reading all its records; `closed` is whether it once had an index."""
         self._learn_loose(at)
         reason = "the bag is cut off" if closed else ""
         while at < len(self.content):
@@ -185,7 +185,7 @@ class Ros1File(ChunkedFile):
             )
 
     def _learn_loose(self, at: int) -> None:
-        """Index messages outside chunks: those of the chunk that a recorder was writing when it died."""
+        """Index messages outside of chunks: those of an unfinished chunk of a crashed recorder."""
         loose = self._scan_from(self.content, at, known=_OPS)
         if loose.odd:
             self.losses.append(Loss(self.name, "records of an unknown kind", count=loose.odd))
@@ -195,7 +195,7 @@ class Ros1File(ChunkedFile):
             self._add_entries(len(self.chunks) - 1, loose.entries)
 
     def _learn(self, record: _Ros1Record, data: Bytes) -> int:
-        """Enter a connection; return 1 if it is readable."""
+        """Add a connection; return 1 if it is readable."""
         fields = _fields(bytes(data))
         conn = record.number(b"conn")
         if fields is None or conn < 0 or b"type" not in fields:
@@ -230,7 +230,7 @@ class Ros1File(ChunkedFile):
         return spans
 
     def _spans_alike(self, data: Bytes, offsets: Ints, channels: Ints, log_ns: Ints) -> Ints:
-        """Find the messages whose record header is written like that of the first: nearly always all."""
+        """Find the messages whose record header has the layout of the first one, usually all."""
         spans = np.full((len(offsets), 3), -1, dtype=np.int64)
         first = _record(data, int(offsets[0])) if len(offsets) else None
         if first is None or first.op != _MESSAGE or b"conn" not in first.fields:

@@ -1,7 +1,7 @@
-"""Many messages at once: equal layouts decoded by one numpy dtype, the others one by one by rosbags.
+"""Vectorised decoding of messages: one numpy dtype per layout, other messages one by one with rosbags.
 
-The layout of a message is fixed but for the lengths of its strings and lists, and in a stream those hardly
-ever change. So a layout is taken from one message, with its lengths, and applied to all that have the same.
+The layout of a message is fixed except for the lengths of its strings and lists, which rarely change in a
+stream. A layout is derived from one message, and applied to all messages with the same lengths.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Columns = dict[str, Column]
 Batch = NDArray[np.void]
 
 MAX_LAYOUTS = 64
-"""A stream with more layouts is read message by message: finding a layout costs more than reading one."""
+"""Streams with more layouts are read message by message, because deriving a layout is slower."""
 MAX_FIELDS = 20_000
 PADDING = "structure_needs_at_least_one_member"
-"""The field that ROS 2 puts into messages without fields."""
+"""Field of ROS 2 messages without other fields."""
 _FORMATS = {
     "bool": "u1",
     "byte": "i1",
@@ -57,11 +57,11 @@ class Lists:
 
 
 class LayoutError(ValueError):
-    """A message that does not fit its type, or has no layout that numpy could hold."""
+    """A message that does not match its type, or whose layout numpy cannot represent."""
 
 
 def merge(parts: Sequence[tuple[Ints, Columns]], count: int) -> Columns:
-    """Put columns of parts of a whole together: rows of part p go to the rows ``parts[p][0]`` of `count`."""
+    """Merge columns of parts: the rows of part p become the rows ``parts[p][0]`` of `count`."""
     if len(parts) == 1 and len(parts[0][0]) == count and bool((np.diff(parts[0][0]) > 0).all()):
         return parts[0][1]
     paths = parts[0][1] if parts else {}
@@ -99,7 +99,7 @@ def _merge_lists(parts: Sequence[tuple[Ints, Lists]], count: int) -> Lists:
 
 
 class _Layout:
-    """Where everything is in one message; extracts the same from all messages that are laid out like it."""
+    """Layout of one message; extracts the columns of all messages with the same layout."""
 
     def __init__(self, raw: bytes, kind: str, types: Types, cdr: bool) -> None:
         self._raw, self._types, self._cdr = raw, types, cdr
@@ -125,14 +125,14 @@ class _Layout:
         )
 
     def same(self, batch: Batch) -> NDArray[np.bool_]:
-        """Which messages have all strings and lists as long as this one's."""
+        """Return which messages have strings and lists of the same lengths."""
         alike = np.ones(len(batch), dtype=np.bool_)
         for name, count in self.counts.items():
             alike &= batch[name] == count
         return alike
 
     def _field(self, form: str, count: int | None = None) -> str:
-        """Place a value, or `count` of them, here; CDR aligns numbers to their own size."""
+        """Add a value, or `count` of them; CDR aligns numbers to their own size."""
         size = int(form[-1])
         if self._cdr:
             self._at += -(self._at - self._origin) % size
@@ -236,7 +236,7 @@ def _texts(column: NDArray[np.bytes_]) -> list[str]:
 
 
 def _list_of(elements: list[Callable[[Batch], Any]], empty: Any) -> Callable[[Batch], Lists]:
-    """Return lists whose k elements lie one after the other."""
+    """Return lists of k contiguous elements."""
 
     def extract(batch: Batch) -> Lists:
         count, each = len(batch), len(elements)
@@ -279,7 +279,7 @@ class MessageDecoder:
         return merge(parts, len(kept)), kept, bad
 
     def _batches(self, raws: Sequence[bytes], leftover: list[int]) -> Iterator[tuple[Ints, Columns]]:
-        """Decode what shares a layout with others; the rest goes to `leftover`."""
+        """Decode messages with common layouts; the others are added to `leftover`."""
         lengths = np.fromiter(map(len, raws), dtype=np.int64, count=len(raws))
         layouts = 0
         for length in sorted({len(raw) for raw in raws}):

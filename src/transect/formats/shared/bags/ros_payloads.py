@@ -1,4 +1,4 @@
-"""Messages that are one large value each: images, clouds, maps and paths, decoded when asked for."""
+"""Payload messages: images, clouds, maps and paths, decoded on access."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _YUV = {"yuv422": "COLOR_YUV2RGB_UYVY", "uyvy": "COLOR_YUV2RGB_UYVY", "yuv422_yu
 _POINT_FORMATS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
 """sensor_msgs/PointField's datatypes."""
 TIME_FIELDS = ("t", "time", "timestamp", "offset_time", "time_offset", "time_stamp", "stamp")
-"""Names under which drivers give the time of each point."""
+"""Names of the field with the time of each point."""
 
 
 @dataclass(frozen=True)
 class PayloadContext:
-    """What is known of a message besides its content."""
+    """Context of a message."""
 
     where: str
     t_ns: int
@@ -100,12 +100,12 @@ def _yuv_image(fields: Mapping[str, Any], context: PayloadContext, encoding: str
 
 
 def depth_image(fields: Mapping[str, Any], context: PayloadContext) -> DepthMap:
-    """sensor_msgs/Image of depth (REP 118): 32FC1 is metres, 16UC1 millimetres with 0 where there is none."""
+    """Read a sensor_msgs/Image of depth (REP 118): 32FC1 in metres, 16UC1 in mm with 0 for missing."""
     return as_depth(image(fields, context).data, context)
 
 
 def as_depth(pixels: NDArray[Any], context: PayloadContext) -> DepthMap:
-    """Return pixels as depths: fractions are metres, whole numbers millimetres with 0 where there is none."""
+    """Return pixels as depths: floats in metres, integers in millimetres with 0 for missing depths."""
     if pixels.dtype.kind == "u":
         pixels = np.where(pixels == 0, np.float32(np.nan), pixels.astype(np.float32) / np.float32(1000))
     metres = np.where(np.isfinite(pixels), pixels, np.nan).astype(np.float32)
@@ -113,7 +113,7 @@ def as_depth(pixels: NDArray[Any], context: PayloadContext) -> DepthMap:
 
 
 def compressed_image(fields: Mapping[str, Any], context: PayloadContext) -> Image:
-    """sensor_msgs/CompressedImage: whatever image file it holds."""
+    """Read a sensor_msgs/CompressedImage with any image file."""
     declared = str(fields["format"]).partition(";")[0].strip()
     mode = (
         NAMED_ENCODINGS[declared][2] if declared.startswith("bayer") and declared in NAMED_ENCODINGS else None
@@ -126,7 +126,7 @@ def compressed_image(fields: Mapping[str, Any], context: PayloadContext) -> Imag
 def compressed_depth(fields: Mapping[str, Any], context: PayloadContext) -> DepthMap:
     """sensor_msgs/CompressedImage of image_transport's compressedDepth: 12 bytes of parameters, then a PNG.
 
-    Depth of 32FC1 is stored as ``a / z + b``, and 0 where there is none.
+    Depth of 32FC1 is stored as ``a / z + b``, and 0 for missing depths.
     """
     data = fields["data"]
     if len(data) < 12:
@@ -230,7 +230,7 @@ def grid_map(fields: Mapping[str, Any], context: PayloadContext) -> GridMap:
 
 
 def occupancy_grid(fields: Mapping[str, Any], context: PayloadContext) -> GridMap:
-    """nav_msgs/OccupancyGrid: layer `occupancy` in percent, NaN where unknown."""
+    """Read a nav_msgs/OccupancyGrid: layer `occupancy` in percent, NaN if unknown."""
     height, width = int(fields["info.height"]), int(fields["info.width"])
     if height * width != len(fields["data"]):
         raise context.error(
@@ -247,7 +247,7 @@ def occupancy_grid(fields: Mapping[str, Any], context: PayloadContext) -> GridMa
 
 
 def path(fields: Mapping[str, Any], context: PayloadContext) -> Trajectory:
-    """nav_msgs/Path: its poses with their stamps, or all at the path's own where they have none."""
+    """Read a nav_msgs/Path: poses with their stamps, or that of the path if they have none."""
     poses = with_times(fields["poses"])
     t_ns = poses["header.stamp_ns"]
     positions = np.column_stack([poses[f"pose.position.{axis}"] for axis in "xyz"])
@@ -273,7 +273,7 @@ DEPTH: dict[str, Read] = {
 
 
 def pixel_encoding(image: Image) -> str:
-    """Return what ROS, and Foxglove, call the pixels of an image: mono8, bgr8, bayer_rggb8, ..."""
+    """Return the pixel encoding of an image in ROS and Foxglove: mono8, bgr8, bayer_rggb8, ..."""
     bands = bands_of(image)
     if bands != {"rgb": 3, "bgr": 3, "rgba": 4}.get(image.mode, 1):
         raise UnsupportedError(f"an image of {size_text(image)} has no encoding in ROS")

@@ -1,4 +1,4 @@
-"""Message types: from the bag where it carries their definitions, else from those that ROS comes with."""
+"""Message types: definitions of the bag, else the standard ones of ROS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transect.recording.cache import remember
 from .bag_file import Channel
 
 BASE_NODE, NAME_NODE, ARRAY_NODE, SEQUENCE_NODE = 1, 2, 3, 4
-"""The kinds of a field's description, as in `rosbags.interfaces.Nodetype`."""
+"""Kinds of field descriptions, as in `rosbags.interfaces.Nodetype`."""
 
 Types = Mapping[str, list[tuple[str, Any]]]
 """Type name to its fields: name and description, `(BASE, ("float64", 0))`, `(ARRAY, ((NAME, "..."), 9))`."""
@@ -29,7 +29,7 @@ _SEPARATOR = "=" * 80 + "\n"
 
 
 def candidates(channel: Channel) -> Iterator[tuple[Types, str]]:
-    """Iterate over the definitions that a type may have, the bag's own first, with where each is from."""
+    """Iterate over possible definitions of a type, the bag's own first, with their origin."""
     carried = _carry(channel.type, channel.definition, channel.definition_kind)
     if carried is not None:
         yield carried, "the bag's own definition"
@@ -40,7 +40,7 @@ def candidates(channel: Channel) -> Iterator[tuple[Types, str]]:
 
 @cache
 def _carry(kind: str, definition: str, language: str) -> Types | None:
-    """Return the definition that a bag carries; None where there is none, or it cannot be used."""
+    """Return the definition in a bag; None if it is missing or unusable."""
     if not definition.strip() and kind.rpartition("/")[2] != "Empty":
         return None
     if not _TYPE_NAME.fullmatch(kind):
@@ -67,7 +67,7 @@ def _parse(kind: str, definition: str, language: str) -> Types | None:
 
 
 def _is_sound(kind: str, types: Types) -> bool:
-    """Return whether names are names and fields named once, and no type is missing or holds itself."""
+    """Return whether names are valid and unique, and no type is missing or recursive."""
     names = all(_TYPE_NAME.fullmatch(name) for name in types)
     fields = all(_FIELD_NAME.fullmatch(name) for fields in types.values() for name, _ in fields)
     # rosbags makes Python names of fields, keywords with an underscore behind them
@@ -100,7 +100,7 @@ def paths_of(kind: str, types: Types) -> set[str]:
 
 @cache
 def standard_types(encoding: str) -> Types:
-    """Types that ROS comes with, for the encoding `ros1` (Noetic) or `cdr` (Humble)."""
+    """Standard types of ROS for the encoding `ros1` (Noetic) or `cdr` (Humble)."""
     if encoding not in ("ros1", "cdr"):
         return {}
     key = f"rosbag.standard/1|{_rosbags_version()}|{encoding}"
@@ -122,7 +122,7 @@ def _freeze(value: Any) -> Any:
 
 @cache
 def _rosbags_version() -> str:
-    """Return what changes when rosbags does: importing it to learn its version takes longer than the rest."""
+    """Return a key that changes with the version of rosbags, without importing it."""
     found = find_spec("rosbags")
     folders = found.submodule_search_locations if found else None
     modules = sorted(Path(folders[0]).glob("typesys/**/*.py")) if folders else []

@@ -66,7 +66,7 @@ def _restore(topic: Topic, name: str, told: Mapping[str, Any]) -> Topic:
 
 
 def _read(note: Topic) -> dict[str, dict[str, Any]]:
-    """Return what the first message of a topic says of each topic; nothing where it is not ours."""
+    """Return the attributes of topics in the first message of a topic; empty for other writers."""
     try:
         raw = note.first_whole()
         text = Head(raw, note.channel.encoding).text() if raw else ""

@@ -1,4 +1,4 @@
-"""tf: what the robot said of its frames, as a stream of transforms and as a FrameTree."""
+"""tf messages as a stream of transforms and as a FrameTree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNITS = dict.fromkeys("xyz", "m")
 
 
 def is_static(topic: str) -> bool:
-    """Return whether a tf topic holds transforms that do not change."""
+    """Return whether a tf topic has static transforms."""
     return topic.rstrip("/").endswith("tf_static")
 
 
@@ -57,7 +57,7 @@ def tabulate_tf(columns: Columns, log_ns: Ints, topic: str, clock: str) -> Messa
 
 
 def _parents(parents: list[str], children: list[str]) -> dict[str, Counter[str]]:
-    """For each child, how often it was given in which parent."""
+    """Counts of the parents of each child."""
     known: dict[str, Counter[str]] = defaultdict(Counter)
     for (parent, child), count in Counter(zip(parents, children, strict=True)).items():
         known[child][parent] += count
@@ -65,13 +65,13 @@ def _parents(parents: list[str], children: list[str]) -> dict[str, Counter[str]]
 
 
 class LazyFrameTree(FrameTree):
-    """A FrameTree that is filled when it is first used: transforms lie all over a bag."""
+    """A FrameTree that is filled on first access, because transforms are spread over a bag."""
 
     def __init__(self, fill: Callable[[FrameTree], None]) -> None:
         self._fill = fill
 
     def __getattr__(self, name: str) -> Any:
-        """Make what `FrameTree.__init__` makes when the first of it is asked for, then fill the tree."""
+        """Initialise the attributes of `FrameTree.__init__` on first access, then fill the tree."""
         if name.startswith("__") or "_edges" in self.__dict__:
             raise AttributeError(name)
         super().__init__()

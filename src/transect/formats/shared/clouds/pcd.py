@@ -26,13 +26,13 @@ from .points import MAX_POINT_BYTES, PointColumns, columns_of, left_over, pack_c
 ENCODINGS = ("ascii", "binary", "binary_compressed")
 _KINDS = {"F": {4, 8}, "I": {1, 2, 4, 8}, "U": {1, 2, 4, 8}}
 _LZF_RATIO = 90
-"""LZF cannot pack better than 264 bytes into 3."""
+"""LZF packs at most 264 bytes into 3."""
 _NORMALS = ("normal_x", "normal_y", "normal_z")
 
 
 @dataclass(frozen=True, eq=False)
 class PcdHeader:
-    """What a PCD header promises."""
+    """Content of a PCD header."""
 
     names: tuple[str, ...]  # Field names; `_` is padding
     # One point as `binary` stores it; its fields are called 0, 1, ... since names may repeat.
@@ -105,7 +105,7 @@ def _viewpoint(words: list[str]) -> NDArray[np.float64] | None:
 
 
 def decode_pcd(data: Buffer, name: str) -> PointColumns:
-    """Decode a PCD file: as many whole points as are there, and what is missing."""
+    """Decode a PCD file: all complete points, and the loss of missing ones."""
     header = read_header(bytes(data[:HEAD_BYTES]), name)
     body = memoryview(data)[header.start :]
     if header.encoding == "ascii":
@@ -143,7 +143,7 @@ def binary_losses(header: PcdHeader, sizes: bytes | memoryview, size: int, name:
 
 
 def header_losses(head: bytes, size: int, name: str) -> tuple[Loss, ...] | None:
-    """Return what a file of `size` bytes lacks, judged by its first bytes; None where it has to be read."""
+    """Return the missing part of a file of `size` bytes from its first bytes; None if it must be read."""
     if b"DATA binary" not in head:
         return None
     header = read_header(head, name)
@@ -185,7 +185,7 @@ def _binary(header: PcdHeader, body: memoryview) -> list[Array]:
 
 
 def _compress(header: PcdHeader, body: memoryview, name: str) -> list[Array]:
-    """Unpack LZF data, in which all values of a field stand together."""
+    """Unpack LZF data, in which the values of a field are contiguous."""
     import lzf  # pyright: ignore[reportMissingImports]
 
     binary_losses(header, body[:8], header.start + len(body), name)

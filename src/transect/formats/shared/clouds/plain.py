@@ -1,4 +1,4 @@
-"""Points as plain numbers: rows of text, which ASCII PCD, PLY and VTK have too, and raw float32."""
+"""Points as plain numbers: rows of text (also of ASCII PCD, PLY and VTK), and raw float32."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _unfit(lines: Lines, width: int, file: str) -> list[Loss]:
 def _convert_types(
     tokens: Tokens, lines: Lines, dtypes: Sequence[np.dtype[Any]]
 ) -> tuple[list[Array], NDArray[np.bool_]]:
-    """Return the columns of the given lines, and which lines hold nothing but numbers of these types."""
+    """Return the columns of the given lines, and which lines have only numbers of these types."""
     usable = np.ones(len(lines), dtype=bool)
     columns: list[Array] = []
     for number, dtype in enumerate(dtypes):
@@ -95,7 +95,7 @@ def _convert_types(
 def _whole(
     tokens: Tokens, number: int, lines: Lines, dtype: np.dtype[Any]
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return a column of integers, and where it holds one that the type can."""
+    """Return a column of integers, and which ones fit into the type."""
     if dtype.itemsize == 8:
         exact = tokens.stamps(number, lines, 1)
         return exact, ~bad_stamp(exact) & (dtype.kind == "i" or exact >= 0)
@@ -165,7 +165,7 @@ def _cut(rest: int, count: int, width: int, name: str) -> tuple[Loss, ...]:
 
 
 def raw_losses(size: int, layout: Sequence[str], name: str) -> tuple[Loss, ...]:
-    """Hold the size of a raw file against its columns."""
+    """Compare the size of a raw file with its columns."""
     count, rest = divmod(size, 4 * len(layout))
     return _cut(rest, count, 4 * len(layout), name)
 

@@ -43,7 +43,7 @@ class Element:
 
 @dataclass(frozen=True)
 class PlyHeader:
-    """What a PLY header promises; data begins at byte `start`, after `lines` lines."""
+    """Content of a PLY header; data start at byte `start`, after `lines` lines."""
 
     encoding: str
     elements: tuple[Element, ...]
@@ -105,14 +105,14 @@ def _with_property(element: Element, words: list[str]) -> Element:
 
 
 def decode_ply(data: Buffer, name: str) -> PointColumns:
-    """Decode a PLY file: as many whole points as are there, and what is missing."""
+    """Decode a PLY file: all complete points, and the loss of missing ones."""
     header = read_header(bytes(data[:HEAD_BYTES]), name)
     body = memoryview(data)[header.start :]
     return _ascii(header, body, name) if header.encoding == "ascii" else _binary(header, body, name)
 
 
 def header_losses(head: bytes, size: int, name: str) -> tuple[Loss, ...] | None:
-    """Return what a file of `size` bytes lacks, judged by its first bytes; None where it has to be read."""
+    """Return the missing part of a file of `size` bytes from its first bytes; None if it must be read."""
     if b"end_header" not in head or b"format binary" not in head:
         return None
     header = read_header(head, name)
@@ -142,7 +142,7 @@ def _binary(header: PlyHeader, body: memoryview, name: str) -> PointColumns:
 
 
 def _start_of_vertices(header: PlyHeader, body: memoryview, name: str) -> int:
-    """Return where the points begin after the elements before them; lists have to be walked."""
+    """Return the start of the points after other elements, whose lists have to be read."""
     order, at = _ORDERS[header.encoding], 0
     for element in header.elements[: header.elements.index(header.vertex)]:
         fixed = element.dtype(order).itemsize
@@ -165,7 +165,7 @@ def _start_of_vertices(header: PlyHeader, body: memoryview, name: str) -> int:
 def _viewpoint(
     after: tuple[Element, ...], body: memoryview, at: int, order: str
 ) -> NDArray[np.float64] | None:
-    """Return the sensor pose that PCL writes behind the points as `camera`; None if it is not set."""
+    """Return the sensor pose that PCL writes after the points as `camera`; None if it is not set."""
     if not after or after[0].name != "camera" or after[0].lists or after[0].count != 1:
         return None
     dtype = after[0].dtype(order)

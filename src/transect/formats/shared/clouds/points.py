@@ -25,12 +25,12 @@ _NORMALS = (("normal_x", "normal_y", "normal_z"), ("nx", "ny", "nz"))
 _COLOURS = (("red", "green", "blue"), ("r", "g", "b"))
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 MAX_POINT_BYTES = 1 << 20
-"""A header whose single point is larger than this is not believed."""
+"""Headers with larger points are refused."""
 
 
 @dataclass(frozen=True, eq=False)
 class PointColumns:
-    """What a point-cloud file holds, in the file's own words."""
+    """Content of a point-cloud file, with the names of the file."""
 
     columns: Mapping[str, Array]  # each (n,)
     losses: tuple[Loss, ...] = ()  # What the file promises and does not hold, or holds and is not a point
@@ -90,7 +90,7 @@ def _join_numbered(rest: dict[str, Array]) -> None:
 
 
 def _unpack_colour(rest: dict[str, Array]) -> None:
-    """Take PCL's packed 0xAARRGGBB apart, be it an integer or the bits of a float."""
+    """Split PCL's packed 0xAARRGGBB, an integer or the bits of a float."""
     for name, channels in (("rgb", 3), ("rgba", 4)):
         packed = rest.get(name)
         if packed is not None and packed.ndim == 1 and packed.dtype.itemsize == 4:
@@ -99,7 +99,7 @@ def _unpack_colour(rest: dict[str, Array]) -> None:
 
 
 def _offsets(rest: dict[str, Array]) -> None:
-    """Make int64 of times after the scan's, where the numbers allow."""
+    """Convert times after the scan's to int64 ns, if possible."""
     if "t" in rest and "t_offset_ns" not in rest and rest["t"].dtype == np.uint32:
         rest["t_offset_ns"] = rest.pop("t")
     offsets = rest.get("t_offset_ns")
@@ -137,7 +137,7 @@ def _parts(name: str, width: int) -> tuple[str, ...]:
 
 
 def report_missing(found: int, wanted: int, name: str, byte: int | None = None) -> tuple[Loss, ...]:
-    """Return the loss of a file that holds fewer points than its header promises."""
+    """Return the loss of a file with fewer points than in its header."""
     if found >= wanted:
         return ()
     reason = f"the header promises {wanted} points, {found} are there"

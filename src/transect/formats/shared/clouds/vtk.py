@@ -36,10 +36,10 @@ _START = re.compile(rb"# vtk DataFile Version (\d+)\.\d+[^\n]*\n[^\n]*\n\s*(ASCI
 
 
 class _VtkParser(Protocol):
-    """Takes a VTK file word by word and array by array."""
+    """Reads a VTK file word by word and array by array."""
 
     def words(self) -> list[str]:
-        """Return the next line that is not empty, or nothing at the end."""
+        """Return the next line that is not empty, or b"" at the end."""
         ...
 
     def array(self, count: int, code: str) -> Array:
@@ -96,7 +96,7 @@ class _Binary:
 
 
 def decode_vtk(data: Buffer, name: str) -> PointColumns:
-    """Decode a legacy VTK file: as many whole points as are there, their attributes, and what is missing."""
+    """Decode a legacy VTK file: all complete points with attributes, and the loss of missing ones."""
     start = _START.match(bytes(data[:1024]))
     if start is None:
         raise ParseError(
@@ -133,7 +133,7 @@ def _points(reader: _VtkParser, columns: dict[str, Array]) -> int:
 
 
 def _sections(reader: _VtkParser, version: int, columns: dict[str, Array]) -> None:
-    """Read what follows the points, and keep the attributes of points."""
+    """Read the data after the points, and keep the attributes of points."""
     points, of_points = len(columns["x"]), False
     while words := reader.words():
         key = words[0].upper()
@@ -157,7 +157,7 @@ def _count(word: str) -> int:
 
 
 def _pass_cells(reader: _VtkParser, words: list[str], version: int) -> None:
-    """Pass over the cells: which points they join is not kept."""
+    """Skip the cells, which are not kept."""
     if version < 5 or words[0] == "CELL_TYPES":
         reader.array(_count(words[-1]), "i4")
         return
