@@ -270,7 +270,7 @@ def test_an_object_that_is_damaged_costs_itself_alone(tmp_path: Path) -> None:
         (scan().replace(bytes([0x80 | 7]) + b"CPose3D", bytes([7]) + b"CPose3D"), "no object begins here"),
         (scan().replace(b"CPose3D", b"-Pose3D"), "no object begins here"),
         (scan(pose=0).replace(POSES[0], named("CPose3D", 0, matrix(QUARTER))), "no matrix of 4 x 4"),
-        (scan(pose=3).replace(QUARTER.tobytes(), (3 * QUARTER).tobytes()), "an attitude that is none"),
+        (scan(pose=3).replace(QUARTER.tobytes(), (3 * QUARTER).tobytes()), "an invalid attitude"),
         (named("CObservationOdometry", 99, b""), "version 99 is not known"),
         (
             actions(named("CActionRobotMovement2D", 5, struct.pack("<I", 1))),

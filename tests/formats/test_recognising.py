@@ -128,6 +128,10 @@ def test_opening_a_bag_imports_no_other_format(real_data: Path, name: str):
 def test_a_format_named_by_a_suffix_is_the_one_that_all_formats_would_choose(real_data: Path):
     files = [f for f in sorted((real_data / "bags").rglob("*")) if f.suffix in formats.NAMED_BY_SUFFIX]
     said = {f.name: formats.recognise(f)[0] for f in files}
-    sure = {name: format for name, (format, match) in said.items() if match.confidence >= formats.SURE}
+    sure = {
+        name: format
+        for name, (format, match) in said.items()
+        if match.confidence >= formats.RECOGNITION.min_recording
+    }
     assert len(sure) >= 3
     assert set(sure.values()) == {"rosbag"}

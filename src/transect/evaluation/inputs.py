@@ -157,7 +157,14 @@ def _plain_format(path: Path) -> str | None:
     if not path.is_file():
         return None
     source = source_of(path)
-    return next((n for n in PLAIN if formats.load(n).recognises(source).confidence >= formats.SURE), None)
+    return next(
+        (
+            n
+            for n in PLAIN
+            if formats.load(n).recognises(source).confidence >= formats.RECOGNITION.min_recording
+        ),
+        None,
+    )
 
 
 def _tum_problem(path: Path) -> ParseError | None:

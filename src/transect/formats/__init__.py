@@ -11,6 +11,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -54,14 +55,22 @@ __all__ = [
 ]
 
 PathLike = str | os.PathLike[str]
-PLAUSIBLE, SURE, WHOLE = 0.5, 0.8, 0.92
-"""A match below the first is a fallback; from the second on a folder inside counts as a recording.
 
-From the third on it does so even beside another recording.
-"""
-MOST_PARTS = 50
-MOST_LISTED, NEAREST = 8, 3
-NOTHING_NEAR = 3
+
+@dataclass(frozen=True)
+class RecognitionSettings:
+    """Settings of the recognition of formats, and of its error messages."""
+
+    min_match: float = 0.5  # Matches of a lower confidence are fallbacks
+    min_recording: float = 0.8  # Confidence of a folder inside that counts as a recording
+    min_whole: float = 0.92  # The same if the outer folder is a recording, too
+    max_parts: int = 50  # Files and folders that are inspected
+    max_listed: int = 8  # Files, suffixes or losses in a message
+    nearest_formats: int = 3  # Formats whose reasons are in a message
+
+
+RECOGNITION = RecognitionSettings()
+_FARTHEST = 3  # Rank of formats without any similarity, see `_nearness`
 _OF_TEXT, _OF_BINARY = ("line", "NMEA sentence"), ("does not begin", "MessagePack", "video")
 """Words in the reasons of formats of single files, for text and binary files."""
 READS_TUM = ("described", "kitti", "tum")
@@ -231,7 +240,7 @@ def _best(source: Source) -> tuple[str, Source]:
         return named, source
     said = [(match, name, top) for top in _shell(glimpse) for name, match in recognise(glimpse.at(top))]
     match, name, top = max(said, key=lambda item: item[0].confidence)
-    _refuse_several(glimpse, name if match.confidence >= PLAUSIBLE else "")
+    _refuse_several(glimpse, name if match.confidence >= RECOGNITION.min_match else "")
     if not match:
         raise _unknown(source, said[: len(names())])
     return name, source.at(top)
@@ -254,9 +263,9 @@ def _is_only_format(name: str, source: Source) -> bool:
     """
     match = load(name).recognises(source)
     if len(source.names) == 1:
-        return match.confidence >= SURE
+        return match.confidence >= RECOGNITION.min_recording
     others = [other for plugin in plugins.foreign_plugins() for other in plugin.formats]
-    return match.confidence >= PLAUSIBLE and not any(
+    return match.confidence >= RECOGNITION.min_match and not any(
         load(other).recognises(source).confidence >= match.confidence for other in others
     )
 
@@ -267,15 +276,21 @@ def _refuse_several(source: Source, format: str) -> None:
     A folder that is a recording of `format` may have parts that look like recordings: clouds, images, logs.
     Only certain matches of another format count as further recordings.
     """
-    tops = sorted({name.partition("/")[0] for name in source.names if "/" in name})[:MOST_PARTS]
-    linked = _list_linked_folders(source.path)[:MOST_PARTS]
+    tops = sorted({name.partition("/")[0] for name in source.names if "/" in name})[: RECOGNITION.max_parts]
+    linked = _list_linked_folders(source.path)[: RECOGNITION.max_parts]
     if format and len(tops) + len(linked) < 2:
         return
     parts = [*(source.at(top) for top in tops), *map(source_of, linked)]
     zips = [source.local(name) for name in source.names if name.lower().endswith(".zip")]
-    parts += [source_of(path) for path in zips[:MOST_PARTS] if path is not None and path != source.path]
+    parts += [
+        source_of(path) for path in zips[: RECOGNITION.max_parts] if path is not None and path != source.path
+    ]
     found = [(part, *recognise(part)[0]) for part in parts]
-    sure = [(part, name) for part, name, match in found if match.confidence >= (WHOLE if format else SURE)]
+    sure = [
+        (part, name)
+        for part, name, match in found
+        if match.confidence >= (RECOGNITION.min_whole if format else RECOGNITION.min_recording)
+    ]
     if len(sure) > 1 and any(name != format for _, name in sure):
         listed = "\n".join(f"         {part.path} ({name})" for part, name in sure)
         raise UsageError(
@@ -299,7 +314,7 @@ def _list_linked_folders(path: Path) -> list[Path]:
 def _no_files(source: Source) -> TransectError:
     linked = ", ".join(map(str, _list_linked_folders(source.path)))
     hint = f"it has links to other folders: open {linked}" if linked else ""
-    why = "; ".join(f"{loss.file}: {loss.reason}" for loss in source.refused[:MOST_LISTED])
+    why = "; ".join(f"{loss.file}: {loss.reason}" for loss in source.refused[: RECOGNITION.max_listed])
     return ParseError(f"{source.path} holds no files", where=str(source.path), why=why, hint=hint)
 
 
@@ -316,13 +331,17 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
             hint="let the driver of the sensor turn it into a ROS bag or PCD files: transect info FILE.bag",
         )
     files = _openable_files(source)
-    near = sorted(said, key=partial(_nearness, source))[:NEAREST]
-    if not files and _nearness(source, near[0])[0] == NOTHING_NEAR:
+    near = sorted(said, key=partial(_nearness, source))[: RECOGNITION.nearest_formats]
+    if not files and _nearness(source, near[0])[0] == _FARTHEST:
         why = [f"it has {_count_suffixes(source)}, and no format reads any of them"]
     else:
         reasons = [f"{name:<14} {m.reason}" for m, name, _ in near if not files or " but " in m.reason]
         why = [f"the nearest formats miss{_list_lines(reasons)}"] if reasons else []
-    why += [f"these files of it open by themselves{_list_lines(files[:MOST_LISTED])}"] if files else []
+    why += (
+        [f"these files of it open by themselves{_list_lines(files[: RECOGNITION.max_listed])}"]
+        if files
+        else []
+    )
     beside = source.path.parent / "recording.yaml"
     if source.path.is_file() and beside.is_file():
         own = f"transect info {quote(str(beside.parent))}  opens the folder that {beside.name} describes"
@@ -342,7 +361,7 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
 
 def _hint_compounds(source: Source) -> list[str]:
     """Return a hint on descriptions of nodes or compounds, which are not recordings."""
-    written = (name for name in source.names[:MOST_PARTS] if name.endswith((".yaml", ".yml")))
+    written = (name for name in source.names[: RECOGNITION.max_parts] if name.endswith((".yaml", ".yml")))
     found = [name for name in written if b"input_ports" in source.head(name)][:1]
     return [
         f"transect graph check {quote(str(source.local(name) or name))}  looks at what it describes"
@@ -357,10 +376,10 @@ def _list_lines(words: list[str]) -> str:
 
 def _openable_files(source: Source) -> list[str]:
     """Return files of a folder that can be opened on their own, each with its format."""
-    names = [name for name in source.names if not is_paper(name)][:MOST_PARTS]
+    names = [name for name in source.names if not is_paper(name)][: RECOGNITION.max_parts]
     files = [path for name in names if (path := source.local(name)) and path != source.path]
     known = [(path, *recognise(path)[0]) for path in files]
-    return [f"{path} ({name})" for path, name, match in known if match.confidence >= PLAUSIBLE]
+    return [f"{path} ({name})" for path, name, match in known if match.confidence >= RECOGNITION.min_match]
 
 
 def _nearness(source: Source, item: tuple[Match, str, str]) -> tuple[int, str]:
@@ -372,13 +391,13 @@ def _nearness(source: Source, item: tuple[Match, str, str]) -> tuple[int, str]:
         return 1, name
     if len(source.names) == 1:
         words = _OF_TEXT if mostly_text(source.head(source.names[0])) else _OF_BINARY
-        return (2 if any(word in match.reason for word in words) else NOTHING_NEAR), name
-    return NOTHING_NEAR, name
+        return (2 if any(word in match.reason for word in words) else _FARTHEST), name
+    return _FARTHEST, name
 
 
 def _count_suffixes(source: Source) -> str:
     """Return the number of files by suffix: `5 .ulg and 1 .txt files`."""
-    counted = suffix_counts(source).most_common(MOST_LISTED)
+    counted = suffix_counts(source).most_common(RECOGNITION.max_listed)
     named = [f"{count} {suffix or 'without a suffix'}" for suffix, count in counted]
     return f"{', '.join(named[:-1])} and {named[-1]} files" if len(named) > 1 else f"{named[0]} files"
 

@@ -181,7 +181,7 @@ RADAR_UPGRADE_NS, BIN_WIDTHS_M = 1_632_182_400 * NS, (0.0596, 0.04381)
 
 
 def read(source: Source, attitude: Attitude = "auto") -> Recording:
-    """Read a drive, of which a folder with only `applanix/` is enough, or a result of the odometry benchmark.
+    """Read a drive (a folder with `applanix/` is sufficient), or a result of the odometry benchmark.
 
     Parameters
     ----------

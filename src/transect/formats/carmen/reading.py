@@ -241,10 +241,10 @@ def _parse(buffer: Buffer, file: str) -> dict[str, Parsed]:
 
 
 def _drop_repeated_poses(messages: dict[str, Parsed]) -> tuple[dict[str, Parsed], list[str]]:
-    """Return all messages but the ODOM lines that a mapping program wrote for its scans, and a note of them.
+    """Return all messages except the ODOM lines that a mapping program wrote for its scans, and a note.
 
     Logs with corrected poses have a second ODOM line after each scan: the scan's pose once more, with stamps
-    that were never set (0, or whatever was in memory). It is no odometry.
+    that were never set (0, or uninitialised memory). These lines are not odometry.
     """
     scans, odometry = messages.get("FLASER"), messages.get("ODOM")
     if scans is None or odometry is None or not scans.table.num_rows:

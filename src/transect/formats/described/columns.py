@@ -29,7 +29,7 @@ _VECTORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "Imu": (("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")),
     "Twist": (_SPEED, ("vx", "vy"), ("vx",)),
 }
-"""Sets of columns, one of which a type requires; the first type of a table gets the other columns."""
+"""Alternative sets of required columns of a type; the first type of a table gets the other columns."""
 _SENSOR_NAMES = {"acc": "accelerometer", "gyro": "gyroscope", "mag": "magnetometer"}
 _MIN_PLAUSIBLE_NS = 946_684_800 * NS
 """2000-01-01: earlier dates come from a clock that was not set."""

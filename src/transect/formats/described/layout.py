@@ -51,7 +51,7 @@ def with_points(text: bytes) -> bytes:
 def layout_of(head: bytes, delimiter: str = "", header: int | None = None, decimal: str = "") -> Text:
     """Detect the layout of a text from its first bytes, except for given properties.
 
-    The first row is the first line of which half the fields are numbers; the line before has the names if it
+    The first row is the first line with at least half its fields numbers; the line before has the names if it
     has as many fields.
     """
     lines = head.decode("utf-8-sig", "replace").rstrip().splitlines()[:_SAMPLE_LINES]

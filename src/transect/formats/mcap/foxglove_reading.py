@@ -84,7 +84,7 @@ def _adapt_scan(columns: Columns) -> None:
             del columns[path]
 
 
-KINDS = {
+SCHEMA_READERS = {
     f"{PACKAGE}.LaserScan": SchemaReader(
         LaserScan, {"intensities": "remission"}, _adapt_scan, ("start_angle", "end_angle")
     ),
@@ -104,7 +104,7 @@ def is_known(topic: Topic) -> bool:
         return bool(channel.definition) and is_readable()
     if channel.encoding != "json":
         return False
-    named = channel.type in (*KINDS, *READERS, *FRAMES) and channel.type != IMAGES
+    named = channel.type in (*SCHEMA_READERS, *READERS, *FRAMES) and channel.type != IMAGES
     return named or "beside" in stream_record(topic)
 
 
@@ -234,7 +234,7 @@ def _stream(reader: _TopicReader, cameras: Mapping[str, CameraModel]) -> Stream:
     meta = {} if said else {LOGGED_TYPE: topic.channel.type}
     if topic.channel.type in READERS:
         return _payload_stream(reader, stream.replace(frame=frame, meta=meta), cameras)
-    kind = KINDS.get(topic.channel.type, SchemaReader(Record, {}))
+    kind = SCHEMA_READERS.get(topic.channel.type, SchemaReader(Record, {}))
     made = stream.type if said else kind.type
     if topic.channel.type in FRAMES:
         made, frame = Record, ""
@@ -247,7 +247,9 @@ def _parse(reader: _TopicReader, kind: SchemaReader) -> Parsed:
     if reader.topic.channel.type in FRAMES:
         rows, kept = _spread_transforms(rows, kept)
     t_ns = reader.times(rows, kept)
-    drop = ("timestamp.sec", "timestamp.nsec", "frame_id") if reader.topic.channel.type in KINDS else ()
+    drop = (
+        ("timestamp.sec", "timestamp.nsec", "frame_id") if reader.topic.channel.type in SCHEMA_READERS else ()
+    )
     rows = [{path: v for path, v in row.items() if path not in drop} for row in rows]
     wanted = _mapping(reader.said.get("columns"))
     if reader.said.get("text"):

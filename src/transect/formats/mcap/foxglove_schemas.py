@@ -118,7 +118,7 @@ def message_classes(descriptors: bytes) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If it is none, or its files do not fit together.
+        If it is invalid, or its files are inconsistent.
     """
     pb = import_protobuf()
     try:

@@ -276,7 +276,7 @@ def _camera_channel(topic: str, recording: Recording, camera: CameraModel) -> Ch
 
 
 def _camera_outlet(recording: Recording, camera: CameraModel, t_ns: int) -> TopicWriter:
-    """Return a camera that has no images: its calibration once, at the beginning."""
+    """Return a camera without images: its calibration once, at the start."""
     channel = _camera_channel(f"{camera.name}/calibration", recording, camera)
     times = np.array([t_ns])
     return TopicWriter((channel,), times, times, iter([[_calibration(camera, camera.frame, t_ns)]]))
@@ -301,7 +301,7 @@ def _calibration(camera: CameraModel, frame: str, t_ns: int) -> bytes:
 
 
 def _frame_outlets(frames: FrameTree, start_ns: int) -> Iterator[TopicWriter]:
-    """Yield the static edges as one message at the beginning, each moving one's poses at their times."""
+    """Yield the static edges as one message at the start, and the poses of moving edges at their times."""
     fixed = [(edge, edge.matrix) for edge in frames.edges if edge.matrix is not None]
     if fixed:
         message = message_class("FrameTransforms")()

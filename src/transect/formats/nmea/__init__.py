@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _POSITION = re.compile(rb"\$[A-Z]{2}(GGA|RMC|GNS|GLL),")
 _FRAME = re.compile(rb"\xb5\x62|\xd3[\x00-\x03]")
 """First bytes of binary frames: UBX and RTCM 3."""
-_NONE = "no NMEA sentence near the beginning"
+_NONE = "no NMEA sentence near the start"
 _ANY = re.compile(rb"\$[A-Z][A-Z0-9]{2,}(,[ -#%-~]*)?\*[0-9A-Fa-f]{2}")
 
 
@@ -38,9 +38,9 @@ def recognises(source: Source) -> Match:
     if match := _POSITION.search(head):
         return Match(0.9, f"it has NMEA sentences such as {match[0].decode()}")
     if _ANY.search(head):
-        return Match(0.3, "it has NMEA sentences, though no GGA or RMC near its beginning")
+        return Match(0.3, "it has NMEA sentences, though no GGA or RMC near its start")
     if name.lower().endswith(".nmea"):
-        return no(f"{name} is called .nmea but has no sentence with a checksum near its beginning")
+        return no(f"{name} is called .nmea but has no sentence with a checksum near its start")
     return no(_NONE)
 
 

@@ -1,7 +1,7 @@
-"""Sentences out of an NMEA log: checksums verified, time stamps before them read, everything else counted.
+"""Sentences of an NMEA log with verified checksums and their time stamps; everything else is counted.
 
-A log may hold more than sentences: the UBX and RTCM 3 frames of a receiver that speaks both, comments, AIS.
-Frames are recognised by their own checksums and taken out first, so that a `$` in one is never believed.
+A log may also have UBX and RTCM 3 frames, comments and AIS sentences.
+Frames are recognised by their checksums and removed first, so that a `$` in one is not a sentence.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def find_sentences(buffer: Buffer) -> FoundSentences:
 def _split_line(line: bytes, number: int, found: FoundSentences) -> None:
     before, *rest = line.split(b"$")
     if not rest:
-        _stray(before, number, found)
+        _count_other(before, number, found)
         return
     log_ns = _stamp_ns(before)
     if log_ns is None and before.strip():
@@ -82,7 +82,7 @@ def _split_line(line: bytes, number: int, found: FoundSentences) -> None:
         _check(text, number, log_ns, found)
 
 
-def _stray(line: bytes, number: int, found: FoundSentences) -> None:
+def _count_other(line: bytes, number: int, found: FoundSentences) -> None:
     """Count a comment or an AIS sentence; anything else is a loss."""
     text = line.strip()
     if text[:1] in (b"#", b"!", b"%"):

@@ -60,7 +60,7 @@ def log_text(fix: Stream | None, velocity: Stream | None, stamped: bool | None =
     fix, velocity : Stream or None
         Of types NavFix and Twist. Without velocities RMC carries the date of each position.
     stamped : bool, optional
-        Whether to put the sample's time before each sentence; default if the receiver's own is known besides.
+        Whether the sample time is written before each sentence; default if the receiver's own is also known.
     """
     streams = [s for s in (velocity, fix) if s is not None]
     if stamped is None:

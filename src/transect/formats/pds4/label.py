@@ -30,7 +30,7 @@ class Bits:
 
 
 @dataclass(frozen=True)
-class TableField:
+class LabelField:
     """One column of a table."""
 
     name: str
@@ -64,9 +64,9 @@ class DataObject:
     records: int = 0
     record_length: int = 0
     delimiter: str = ","
-    fields: tuple[TableField, ...] = ()
+    fields: tuple[LabelField, ...] = ()
     axes: tuple[ArrayAxis, ...] = ()
-    element: TableField | None = None  # Element of an array
+    element: LabelField | None = None  # Element of an array
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class _LabelParser:
             delimiter=delimiter, fields=_distinct(fields),
         )  # fmt: skip
 
-    def fields(self, parent: Any, base: int) -> Iterator[TableField]:
+    def fields(self, parent: Any, base: int) -> Iterator[LabelField]:
         """Yield the fields of a record or group after `base` bytes, with repeated groups expanded."""
         for element in parent:
             tag = _tag(element)
@@ -205,7 +205,7 @@ class _LabelParser:
             elif _GROUP(tag):
                 yield from self.group(element, base)
 
-    def group(self, element: Any, base: int) -> Iterator[TableField]:
+    def group(self, element: Any, base: int) -> Iterator[LabelField]:
         times = self.number(element, "repetitions")
         self.repetitions += times  # those of a group in a group count each time
         if self.repetitions > MAX_FIELDS:
@@ -216,10 +216,10 @@ class _LabelParser:
             for each in self.fields(element, start + number * step):
                 yield replace(each, name=f"{each.name}_{number + 1}") if times > 1 else each
 
-    def field(self, element: Any, base: int) -> Iterator[TableField]:
+    def field(self, element: Any, base: int) -> Iterator[LabelField]:
         missing = _special(element)
         location = self.number(element, "field_location", 0)
-        whole = TableField(
+        whole = LabelField(
             self.text(element, "name"), self.text(element, "data_type"), location + base if location else 0,
             self.number(element, "field_length", 0), self.text(element, "unit"),
             " ".join(self.text(element, "description").split()), missing,
@@ -255,7 +255,7 @@ class _LabelParser:
         if order.lower().startswith("first"):
             axes.reverse()
         missing = _special(element)
-        kind = TableField(
+        kind = LabelField(
             part.name, self.text(stored, "data_type"), unit=self.text(stored, "unit"), missing=missing,
             scale=self.real(stored, "scaling_factor", 1.0), offset=self.real(stored, "value_offset", 0.0),
         )  # fmt: skip
@@ -269,10 +269,10 @@ def _special(element: Any) -> tuple[str, ...]:
     return tuple(each.text.strip() for each in found if each.text and not _tag(each).startswith("valid_"))
 
 
-def _distinct(fields: tuple[TableField, ...]) -> tuple[TableField, ...]:
+def _distinct(fields: tuple[LabelField, ...]) -> tuple[LabelField, ...]:
     """Return the fields with unique names."""
     seen: dict[str, int] = {}
-    named: list[TableField] = []
+    named: list[LabelField] = []
     for number, each in enumerate(fields, 1):
         plain = each.name or f"field_{number}"
         seen[plain] = seen.get(plain, 0) + 1

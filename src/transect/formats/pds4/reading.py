@@ -20,7 +20,7 @@ from transect.recording.source import Buffer
 from transect.types import Image, Record
 
 from . import LABELS, NAMESPACE
-from .label import TABLES, Bits, DataFile, DataObject, ProductLabel, TableField, parse_label
+from .label import TABLES, Bits, DataFile, DataObject, LabelField, ProductLabel, parse_label
 
 INTEGERS = ("ASCII_Integer", "ASCII_NonNegative_Integer")
 REALS = ("ASCII_Real",)
@@ -111,7 +111,7 @@ def _read_delimited(view: memoryview, part: DataObject, file: str) -> tuple[list
     kinds = {name: _arrow_type(each) for name, each in zip(names, part.fields, strict=True)}
     try:
         table, bad = _read_rows(view, part.delimiter, kinds)
-    except pa.ArrowInvalid:  # a number that is none: all as text, then number by number
+    except pa.ArrowInvalid:  # an invalid number: all as text, then number by number
         try:
             table, bad = _read_rows(view, part.delimiter, dict.fromkeys(names, pa.string()))
         except pa.ArrowInvalid as error:
@@ -142,13 +142,13 @@ def _read_rows(view: memoryview, delimiter: str, kinds: dict[str, pa.DataType]) 
     return table, len(bad)
 
 
-def _arrow_type(each: TableField) -> pa.DataType:
+def _arrow_type(each: LabelField) -> pa.DataType:
     if each.data_type in REALS:
         return pa.float64()
     return pa.int64() if each.data_type in INTEGERS else pa.string()
 
 
-def _finish(column: Any, each: TableField, file: str, lost: list[Loss]) -> Any:
+def _finish(column: Any, each: LabelField, file: str, lost: list[Loss]) -> Any:
     """Return a column with its type and NaN for special constants; invalid numbers are losses."""
     pc = _compute()
     if each.data_type not in (*REALS, *INTEGERS):
@@ -170,7 +170,7 @@ def _compute() -> Any:
     return pc
 
 
-def _parse(column: Any, each: TableField, file: str, lost: list[Loss]) -> Any:
+def _parse(column: Any, each: LabelField, file: str, lost: list[Loss]) -> Any:
     """Return texts as numbers, with NaN and a loss for invalid ones."""
     values = [_number(text) for text in column.to_pylist()]
     wrong = [row for row, value in enumerate(values) if value is None]
@@ -187,7 +187,7 @@ def _number(text: str | None) -> float | None:
         return None
 
 
-def _without(values: NDArray[np.float64], each: TableField) -> NDArray[np.float64]:
+def _without(values: NDArray[np.float64], each: LabelField) -> NDArray[np.float64]:
     """Return numbers with NaN for special constants."""
     for text in each.missing:
         constant = _constant(text)
@@ -204,7 +204,7 @@ def _constant(text: str) -> float | None:
         return None
 
 
-def _without_texts(column: Any, each: TableField) -> Any:
+def _without_texts(column: Any, each: LabelField) -> Any:
     pc = _compute()
     for text in each.missing:
         same = pc.fill_null(pc.equal(column, text), False)
@@ -212,7 +212,7 @@ def _without_texts(column: Any, each: TableField) -> Any:
     return column
 
 
-def _scale(values: NDArray[Any], each: TableField) -> NDArray[Any]:
+def _scale(values: NDArray[Any], each: LabelField) -> NDArray[Any]:
     return values if each.scale == 1.0 and each.offset == 0.0 else values * each.scale + each.offset
 
 
@@ -232,7 +232,7 @@ def _read_fixed(view: memoryview, part: DataObject, file: str) -> tuple[list[Any
     return columns, lost
 
 
-def _cut(records: NDArray[np.uint8], each: TableField, file: str, lost: list[Loss]) -> Any:
+def _cut(records: NDArray[np.uint8], each: LabelField, file: str, lost: list[Loss]) -> Any:
     """Return one column of fixed records."""
     cells = np.ascontiguousarray(records[:, each.location - 1 : each.location - 1 + each.length])
     if each.bits is not None:
@@ -247,7 +247,7 @@ def _cut(records: NDArray[np.uint8], each: TableField, file: str, lost: list[Los
     return _finish(pa.chunked_array([texts]), each, file, lost)
 
 
-def decode(stored: NDArray[Any], each: TableField) -> NDArray[Any]:
+def decode(stored: NDArray[Any], each: LabelField) -> NDArray[Any]:
     """Return stored numbers in the machine's order, scaled; as float where some are missing."""
     values = stored.astype(stored.dtype.newbyteorder("="))
     if values.dtype.kind == "c":

@@ -248,7 +248,7 @@ def parse_index(buffer: Buffer, file: str) -> Parsed:
 
 _POSITION_DECIMALS, _DEFAULT_DECIMALS = 15, 5
 """Decimals of positions and covariances, and of everything else."""
-_INDENTED = (2, 3, 8, 9, 11, 12, 14, 15)
+_INDENT_SPACES = (2, 3, 8, 9, 11, 12, 14, 15)
 """Lines that begin with a blank: the second and third of each matrix."""
 
 
@@ -352,7 +352,7 @@ def _packet(row: NDArray[np.float64]) -> str:
     at = 0
     for number, width in enumerate(LINES):
         digits = _DEFAULT_DECIMALS if number in (4, 5, 6, 16, 17) else _POSITION_DECIMALS
-        blank = " " if number in _INDENTED else ""
+        blank = " " if number in _INDENT_SPACES else ""
         lines.append(blank + ",".join(_text(v, digits) for v in row[at : at + width].tolist()) + " \n")
         at += width
     return "".join(lines)

@@ -18,8 +18,10 @@ from transect.recording import Loss
 from . import MCAP_MAGIC
 from .bag_file import Bytes, Channel, Chunk, ChunkedFile, ChunkScan, MessageEntry, gather, to_signed
 
-_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX = range(1, 8)
-_CHUNK_INDEX, _ATTACHMENT, _STATISTICS, _DATA_END = 0x08, 0x09, 0x0B, 0x0F
+_HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX, _CHUNK_INDEX, _ATTACHMENT = range(
+    1, 10
+)
+_STATISTICS, _DATA_END = 0x0B, 0x0F
 _LEAD = struct.Struct("<BQ")
 _FOOT = struct.Struct("<BQQQI")
 _CHUNK_LEAD = struct.Struct("<QQQII")

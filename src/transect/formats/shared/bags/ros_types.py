@@ -13,7 +13,7 @@ from transect.recording.cache import remember
 
 from .bag_file import Channel
 
-BASE_NODE, NAME_NODE, ARRAY_NODE, SEQUENCE_NODE = 1, 2, 3, 4
+BASE_NODE, NAME_NODE, ARRAY_NODE, SEQUENCE_NODE = range(1, 5)
 """Kinds of field descriptions, as in `rosbags.interfaces.Nodetype`."""
 
 Types = Mapping[str, list[tuple[str, Any]]]

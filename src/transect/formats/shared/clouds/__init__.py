@@ -31,11 +31,11 @@ def decode_cloud(
     data : buffer
         The file's content.
     name : str
-        Its suffix (one of `CLOUD_SUFFIXES`) tells the format; also for the error.
+        Name with the suffix of its format (one of `CLOUD_SUFFIXES`).
     partial : bool
-        Return the whole points that are there instead of raising, where some are.
+        Return the complete points of a damaged file instead of raising, if there are any.
     columns : sequence of str, optional
-        For raw `.bin`: what each float32 of a point is.
+        For raw `.bin`: field of each float32 of a point.
     attributes
         Further fields of `PointCloud` (`t_ns`, `frame`, `viewpoint`).
     """
@@ -134,10 +134,10 @@ def cloud_loader(
 def cloud_table(
     source: Source, t_ns: Sequence[int], files: Sequence[str], columns: Sequence[str] | None = None
 ) -> Parsed:
-    """Return the table of a stream of clouds whose loader is `partial`: what each file lacks is a loss.
+    """Return the table of a stream of clouds whose loader is `partial`: missing points are losses.
 
-    Binary files are judged by their header and size alone; text is read once, and that is remembered. A file
-    of which nothing can be kept is left out.
+    Binary files are checked by header and size only; text is read once, and the result cached. Files without
+    any valid point are left out.
     """
     return check_table(t_ns, files, lambda name: _losses(source, name, columns))
 
