@@ -237,7 +237,7 @@ def test_a_map_lies_where_its_corners_are_and_depth_is_an_image(day: Recording):
     assert [panel.label for panel in panels] == ["elevation [m]", "depth [m]"]
 
 
-def test_recordings_beside_each_other_are_told_apart(day: Recording):
+def test_panels_of_several_recordings_name_the_recording(day: Recording):
     dusty = dataclasses.replace(day, name="dust")
     figure = draw_recordings([day, dusty], MomentOptions(panels=("LaserPort:dots",), times=("+1s",)))[0]
     assert [ax.get_title(loc="left") for ax in figure.axes] == [

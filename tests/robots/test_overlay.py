@@ -12,7 +12,7 @@ from transect.recording.stream import stream_of_values
 from transect.robots.overlay import camera_stream, points_of, view
 from transect.types import CameraModel, Image, LaserScan, PointCloud, RadarRange, RadarSpectrum
 
-S = 10**9
+SECOND_NS = 10**9
 CAMERA = CameraModel("cam", 200, 100, np.array([[100.0, 0, 100], [0, 100, 50], [0, 0, 1]]), frame="cam")
 # The body is x forward, y left, z up; the camera x right, y down, z forward.
 T_BODY_CAM = np.array([[0, 0, 1, 0], [-1, 0, 0, 0], [0, -1, 0, 0.0], [0, 0, 0, 1]])
@@ -20,7 +20,7 @@ CLOUD = np.array([[10.0, 0, 0], [10, 2, 1], [-10, 0, 0], [10, 50, 0], [np.nan, 0
 PIXELS = np.arange(100 * 200 * 3, dtype=np.uint32).reshape(100, 200, 3).astype(np.uint8)
 
 
-def images(t_ns=(S,), name="Cam", data=PIXELS, mode="rgb", clock="utc") -> Stream:
+def images(t_ns=(SECOND_NS,), name="Cam", data=PIXELS, mode="rgb", clock="utc") -> Stream:
     table = arrow.table(np.array(t_ns), {"payload": arrow.strings([str(t) for t in t_ns])})
     return Stream(
         name, Image, table, frame="cam", camera="cam", clock=clock,
@@ -28,7 +28,7 @@ def images(t_ns=(S,), name="Cam", data=PIXELS, mode="rgb", clock="utc") -> Strea
     )  # fmt: skip
 
 
-def clouds(t_ns=(S,), points=CLOUD, name="Lidar", frame="lidar", clock="utc") -> Stream:
+def clouds(t_ns=(SECOND_NS,), points=CLOUD, name="Lidar", frame="lidar", clock="utc") -> Stream:
     table = arrow.table(np.array(t_ns), {"payload": arrow.strings([str(t) for t in t_ns])})
     return Stream(
         name, PointCloud, table, frame=frame, clock=clock,
@@ -56,7 +56,7 @@ def test_points_lie_where_a_pinhole_puts_them():
 
 
 def test_a_lens_that_folds_shows_nothing_beyond_the_fold():
-    # With k1 = -0.3 the radius r (1 - 0.3 r^2) grows up to r = 1.054: a point at r = 2 would come back into
+    # With k1 = -0.3 the radius r (1 - 0.3 r^2) grows up to r = 1.054: a point at r = 2 would return into
     # the image at -0.4 and must not be drawn.
     lens = CameraModel("cam", 200, 100, CAMERA.K, "radtan", np.array([-0.3, 0, 0, 0]), frame="cam")
     points = np.array([[1.0, 0.5, 0], [1.0, 2.0, 0]])
@@ -67,38 +67,42 @@ def test_a_lens_that_folds_shows_nothing_beyond_the_fold():
 
 
 def test_the_sample_nearest_to_the_image_is_taken_and_its_time_told():
-    lidar = clouds((0, S + S // 50, 2 * S))
+    lidar = clouds((0, SECOND_NS + SECOND_NS // 50, 2 * SECOND_NS))
     seen = view(recording(images(), lidar), time="1.0").sightings[0]
     assert seen.dt == pytest.approx(0.02)
 
 
 def test_a_sample_too_far_in_time_is_not_drawn_but_told():
-    seen = view(recording(images(), clouds((2 * S,))))
+    seen = view(recording(images(), clouds((2 * SECOND_NS,))))
     assert seen.sightings == ()
     assert "Lidar is not drawn: its nearest sample is +1.000 s away" in seen.notes
-    assert len(view(recording(images(), clouds((2 * S,))), tolerance=1.0).sightings) == 1
+    assert len(view(recording(images(), clouds((2 * SECOND_NS,))), tolerance=1.0).sightings) == 1
 
 
 def test_the_way_driven_between_scan_and_image_is_taken_off():
     # At 5 m/s, 0.1 s after the image, the robot is 0.5 m farther: what is at 10 m then was at 10.5 m before.
     frames = tree()
-    t = np.array([0, 2 * S])
+    t = np.array([0, 2 * SECOND_NS])
     frames.add_moving(
         "world", "body", t, np.array([[0.0, 0, 0], [10, 0, 0]]), np.tile((0, 0, 0, 1.0), (2, 1))
     )
-    seen = view(recording(images(), clouds((S + S // 10,)), frames=frames)).sightings[0]
+    seen = view(recording(images(), clouds((SECOND_NS + SECOND_NS // 10,)), frames=frames)).sightings[0]
     assert np.allclose(seen.points[0], (0, 0, 10.5))
 
 
 def test_where_the_way_is_not_known_sensors_are_fixed_to_each_other():
     frames = tree()
-    frames.add_moving("world", "body", np.array([5 * S]), np.zeros((1, 3)), np.array([[0, 0, 0, 1.0]]))
+    frames.add_moving(
+        "world", "body", np.array([5 * SECOND_NS]), np.zeros((1, 3)), np.array([[0, 0, 0, 1.0]])
+    )
     seen = view(recording(images(), clouds(), frames=frames)).sightings[0]
     assert np.allclose(seen.points[0], (0, 0, 10))
 
 
 def test_all_bearings_of_a_radar_within_the_tolerance_are_taken():
-    t = np.array([S - S // 5, S - S // 20, S, S + S // 10])
+    t = np.array(
+        [SECOND_NS - SECOND_NS // 5, SECOND_NS - SECOND_NS // 20, SECOND_NS, SECOND_NS + SECOND_NS // 10]
+    )
     columns = {"range": np.full(4, 10.0), "angle": np.array([0, 0.1, -0.1, 0.0]), "reflectivity": np.zeros(4)}
     radar = stream_of_values("Radar", t, columns, type=RadarRange, frame="lidar", role="derived")
     seen = view(recording(images(), radar)).sightings[0]
@@ -107,7 +111,7 @@ def test_all_bearings_of_a_radar_within_the_tolerance_are_taken():
     assert np.allclose(seen.pixels[:, 0], (100 - 100 * np.tan(0.1), 100 + 100 * np.tan(0.1), 100))
 
 
-def test_beams_that_did_not_come_back_are_not_drawn():
+def test_beams_without_return_are_not_drawn():
     scan = LaserScan(np.array([1.0, 30.0, 0.0, 31.5]), 0.0, 0.1, range_max=30.0)
     assert np.isfinite(points_of(scan)).all(axis=1).tolist() == [True, False, False, False]
 
@@ -235,7 +239,11 @@ def test_a_known_shape_is_outlined_with_the_age_of_the_pose_that_it_hangs_on():
     # A bar from (10, -1, 0) to (10, 1, 0) of the arm, which stands in the body's origin: 10 px each way.
     frames = tree()
     frames.add_moving(
-        "body", "arm", np.array([S // 2, 2 * S]), np.zeros((2, 3)), np.tile([0, 0, 0, 1.0], (2, 1))
+        "body",
+        "arm",
+        np.array([SECOND_NS // 2, 2 * SECOND_NS]),
+        np.zeros((2, 3)),
+        np.tile([0, 0, 0, 1.0], (2, 1)),
     )
     bar = {"frame": "arm", "points": [[10, -1, 0], [10, 1, 0]], "lines": [[0, 1]], "invented": True}
     robot = Robot("r", constants={"shapes": {"bar": bar, "behind": {**bar, "points": [[-9, 0, 0]] * 2}}})

@@ -21,7 +21,7 @@ from transect.robots import urdf
 from transect.robots.description import body_of, number_of
 from transect.robots.pictures import load_scene, scene_of, scene_of_urdf
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "robots"
+ROBOT_PAGES = Path(__file__).resolve().parents[2] / "docs" / "robots"
 DPI = 100
 """Resolution of the pictures in docs/robots; docs/robots.md has the command."""
 EACH = pytest.mark.parametrize("name", robots.names())
@@ -62,7 +62,7 @@ def test_all_words_are_on_the_paper_and_none_is_on_another(name: str):
 @EACH
 def test_docs_have_the_picture_as_it_is_drawn_today(name: str, tmp_path: Path):
     save_figure(drawn(name), tmp_path / "now.png", DPI)
-    then, now = imread(DOCS / f"{name}-views.png"), imread(tmp_path / "now.png")
+    then, now = imread(ROBOT_PAGES / f"{name}-views.png"), imread(tmp_path / "now.png")
     assert then.shape == now.shape
     assert now.shape[1] == round(SHEET.width * DPI)
     # Other versions of matplotlib may smooth a line differently; a moved or changed thing is more than that.

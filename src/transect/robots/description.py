@@ -189,7 +189,7 @@ CAMERA_KEYS = ("size", "focal", "centre", "distortion", "frame", "invented")
 COEFFICIENTS = {"none": (0,), "radtan": (4, 5, 8), "equidistant": (4,)}
 """Allowed numbers of coefficients of each distortion model."""
 ORTHONORMALITY_TOLERANCE = 1e-3
-"""Of rotation matrices, which documents print with few digits."""
+"""Tolerance for rotation matrices, which documents print with few digits."""
 
 
 def check_robot(part: YamlPart) -> None:

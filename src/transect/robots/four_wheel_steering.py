@@ -232,7 +232,7 @@ def _cross(vectors: Floats) -> Floats:
 
 
 MIN_WHEELS = 2
-"""Of a determined motion: one wheel does not separate rotation from sliding."""
+"""One wheel does not separate rotation from sliding."""
 
 
 class BodyMotion(NamedTuple):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ROLES = ("measurement", "derived")
 """Roles of streams that are drawn by default: no truth, no estimates."""
 AXIS_LENGTH_M = 0.15
-"""Of drawn frames."""
+"""Length of the axes of drawn frames."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,9 +24,9 @@ from transect.formats import recognise, write
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.types import Image, Imu, JointState, LaserScan, NavFix, PointCloud, Pose, Record, RigidBodyState
 
-START = 1_530_195_435_000_000
+START_US = 1_530_195_435_000_000
 """28 June 2018 in microseconds."""
-NAN3, NAN9 = [np.nan] * 3, [[np.nan] * 3] * 3
+NAN_VECTOR, NAN_MATRIX = [np.nan] * 3, [[np.nan] * 3] * 3
 
 
 def time(us: int) -> dict[str, int]:
@@ -44,9 +44,9 @@ def state(us: int, orient: list[float], pos: list[float] | None = None) -> dict[
         "targetFrame": "world",
         "pos": pos or [0.0, 0.0, 0.0],
         "orient": orient,
-        "velocity": NAN3,
-        "angular_velocity": NAN3,
-        **{f"cov_{name}": NAN9 for name in ("position", "orientation", "velocity", "angular_velocity")},
+        "velocity": NAN_VECTOR,
+        "angular_velocity": NAN_VECTOR,
+        **{f"cov_{name}": NAN_MATRIX for name in ("position", "orientation", "velocity", "angular_velocity")},
     }
 
 
@@ -85,7 +85,7 @@ def port(name: str, kind: str, samples: list[Any], times: list[int]) -> dict[str
 
 
 def imu_log(count: int = 5) -> dict[str, Any]:
-    times = [START + 10_000 * i for i in range(count)]
+    times = [START_US + 10_000 * i for i in range(count)]
     return port("/imu.data", "IMUSensors", [imu(t, i) for i, t in enumerate(times)], [t + 7 for t in times])
 
 
@@ -104,9 +104,9 @@ def test_an_imu_keeps_its_numbers_and_both_its_times(tmp_path: Path):
     stream = opened(tmp_path, imu_log())["/imu.data"]
     assert stream.type is Imu
     assert stream.clock == "utc"
-    assert stream.t_ns.tolist() == [(START + 10_000 * i) * 1000 for i in range(5)]
+    assert stream.t_ns.tolist() == [(START_US + 10_000 * i) * 1000 for i in range(5)]
     assert stream.log_ns is not None
-    assert stream.log_ns.tolist() == [(START + 10_000 * i + 7) * 1000 for i in range(5)]
+    assert stream.log_ns.tolist() == [(START_US + 10_000 * i + 7) * 1000 for i in range(5)]
     assert (
         stream.array("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y").tolist()
         == [[1.0, 2.0, 9.8, 0.1, 0.2]] * 5
@@ -124,8 +124,8 @@ def test_keys_may_come_in_any_order(tmp_path: Path):
 
 
 def test_a_rigid_body_state_is_the_pose_of_its_source_in_its_target(tmp_path: Path):
-    samples = [state(START + i, [0.0, 0.0, 0.6, 0.8], [1.0, 2.0, 3.0]) for i in range(3)]
-    rec = opened(tmp_path, port("/odo.pose", "RigidBodyState", samples, [START] * 3))
+    samples = [state(START_US + i, [0.0, 0.0, 0.6, 0.8], [1.0, 2.0, 3.0]) for i in range(3)]
+    rec = opened(tmp_path, port("/odo.pose", "RigidBodyState", samples, [START_US] * 3))
     stream = rec["/odo.pose"]
     assert (stream.type, stream.role, stream.frame, stream.child) == (
         RigidBodyState,
@@ -144,7 +144,7 @@ def test_a_rigid_body_state_is_the_pose_of_its_source_in_its_target(tmp_path: Pa
 
 def test_a_laser_scan_is_in_metres_and_its_error_codes_are_nan(tmp_path: Path):
     scan = {
-        "ref_time": time(START),
+        "ref_time": time(START_US),
         "start_angle": -1.5,
         "angular_resolution": 0.01,
         "speed": 0.0,
@@ -154,7 +154,9 @@ def test_a_laser_scan_is_in_metres_and_its_error_codes_are_nan(tmp_path: Path):
         "remission": [0.0, 1.0, 2.0, 3.0],
     }
     longer = {**scan, "ranges": [2000] * 6, "remission": [0.5] * 6}
-    stream = opened(tmp_path, port("/laser.scan", "LaserScan", [scan, longer], [START, START]))["/laser.scan"]
+    stream = opened(tmp_path, port("/laser.scan", "LaserScan", [scan, longer], [START_US, START_US]))[
+        "/laser.scan"
+    ]
     value = stream[0].value
     assert stream.type is LaserScan
     assert np.isnan(value.ranges[:2].astype(float)).all()
@@ -173,7 +175,7 @@ def test_the_codes_of_other_lasers_become_those_of_rock(tmp_path: Path):
         "start_angle": np.zeros(1),
         "angle_increment": np.full(1, 0.01),
     }
-    scans = stream_of_values("laser", np.array([START * 1000]), columns, type=LaserScan)
+    scans = stream_of_values("laser", np.array([START_US * 1000]), columns, type=LaserScan)
     write(Recording("r", (scans,)), tmp_path / "log.msg", "cdff_msgpack")
     (again,) = transect.open(tmp_path / "log.msg").streams
     np.testing.assert_array_equal(again[0].value.measured, [1.5, np.nan, np.nan, np.nan])
@@ -188,9 +190,9 @@ def test_joints_become_one_row_of_all_joints(tmp_path: Path):
         ]
         return {"timestamp": time(us), "names": ["pan", "tilt"], "elements": each}
 
-    stream = opened(tmp_path, port("/arm.joints", "Joints", [joints(START), joints(START + 1)], [START] * 2))[
-        "/arm.joints"
-    ]
+    stream = opened(
+        tmp_path, port("/arm.joints", "Joints", [joints(START_US), joints(START_US + 1)], [START_US] * 2)
+    )["/arm.joints"]
     assert stream.type is JointState
     assert stream["position"].tolist() == [[1.0, 2.0]] * 2
     assert stream["velocity"].tolist() == [[0.1, 0.1]] * 2
@@ -199,8 +201,8 @@ def test_joints_become_one_row_of_all_joints(tmp_path: Path):
 
 def test_fields_that_are_called_like_our_own_columns_do_not_replace_them(tmp_path: Path):
     samples = [{"t_ns": 5, "payload": "x", "value": 1.5}]
-    stream = opened(tmp_path, port("/a.b", "Things", samples, [START]))["/a.b"]
-    assert stream.t_ns.tolist() == [START * 1000]
+    stream = opened(tmp_path, port("/a.b", "Things", samples, [START_US]))["/a.b"]
+    assert stream.t_ns.tolist() == [START_US * 1000]
     assert stream.columns == ("t_ns_", "payload_", "value")
 
 
@@ -226,15 +228,17 @@ def test_lists_of_lists_of_unequal_length_are_kept_as_messagepack(tmp_path: Path
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
 def test_an_image_is_decoded_when_asked_for(tmp_path: Path, kind: type):
     pixels = np.arange(12, dtype=kind).reshape(3, 4) * 17 + 60
-    rec = opened(tmp_path, port("/cam/left.image", "Frame", [frame(START, pixels, row_size=16)], [START]))
+    rec = opened(
+        tmp_path, port("/cam/left.image", "Frame", [frame(START_US, pixels, row_size=16)], [START_US])
+    )
     stream = rec["/cam/left.image"]
     assert (stream.type, stream.tag, stream.frame, len(stream)) == (Image, "left", "cam", 1)
     assert "data.data" not in stream.table.column_names
     image = stream[0].value
     assert image.data.dtype == kind
     assert image.data.tolist() == pixels.tolist()
-    assert (image.mode, image.t_ns) == ("gray", START * 1000)
-    assert stream["received_ns"].tolist() == [(START + 5) * 1000]
+    assert (image.mode, image.t_ns) == ("gray", START_US * 1000)
+    assert stream["received_ns"].tolist() == [(START_US + 5) * 1000]
     camera = rec.cameras[stream.camera]
     assert (camera.width, camera.height, camera.distortion) == (4, 3, "radtan")
     assert camera.K[1, 1] == 510.0
@@ -243,8 +247,8 @@ def test_an_image_is_decoded_when_asked_for(tmp_path: Path, kind: type):
 
 def test_a_stereo_pair_becomes_two_streams(tmp_path: Path):
     left, right = np.full((2, 2), 1, np.uint8), np.full((2, 2), 200, np.uint8)
-    pair = {"baseline": 0.1, "left": frame(START, left), "right": frame(START, right)}
-    rec = opened(tmp_path, port("/rig.pair", "FramePair", [pair], [START]))
+    pair = {"baseline": 0.1, "left": frame(START_US, left), "right": frame(START_US, right)}
+    rec = opened(tmp_path, port("/rig.pair", "FramePair", [pair], [START_US]))
     assert [(s.name, s.tag) for s in rec] == [("/rig.pair/left", "left"), ("/rig.pair/right", "right")]
     assert rec["/rig.pair/right"][0].value.data.tolist() == right.tolist()
 
@@ -252,8 +256,8 @@ def test_a_stereo_pair_becomes_two_streams(tmp_path: Path):
 def test_a_cloud_is_decoded_when_asked_for(tmp_path: Path):
     points = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     data = {"points": points, "colors": [], "intensity": [1, 2.5]}
-    sample = {"metadata": {"timeStamp": time(START), "frameId": "lidar"}, "data": data}
-    stream = opened(tmp_path, port("/lidar.cloud", "Pointcloud", [sample], [START]))["/lidar.cloud"]
+    sample = {"metadata": {"timeStamp": time(START_US), "frameId": "lidar"}, "data": data}
+    stream = opened(tmp_path, port("/lidar.cloud", "Pointcloud", [sample], [START_US]))["/lidar.cloud"]
     cloud = stream[0].value
     assert (stream.type, cloud.frame) == (PointCloud, "lidar")
     assert cloud.points.tolist() == points
@@ -272,8 +276,12 @@ def test_rows_of_any_numbers_are_decoded_as_an_array():
 
 
 def test_a_flattened_log_reads_as_the_plain_one(tmp_path: Path):
-    times = [START + i for i in range(3)]
-    plain = {"time": {"microseconds": START}, "names": ["a"], "elements": [{"position": 0.5, "speed": 0.1}]}
+    times = [START_US + i for i in range(3)]
+    plain = {
+        "time": {"microseconds": START_US},
+        "names": ["a"],
+        "elements": [{"position": 0.5, "speed": 0.1}],
+    }
     nested = [{**plain, "time": time(t)} for t in times]
     flat = {
         "/arm.joints.meta": {"type": "/base/samples/Joints", "timestamps": times},
@@ -292,8 +300,8 @@ def test_a_flattened_log_reads_as_the_plain_one(tmp_path: Path):
 
 def test_a_flattened_image_stays_in_its_file(tmp_path: Path):
     flat = {
-        "/cam.frame.meta": {"type": "/base/samples/frame/Frame", "timestamps": [START] * 2},
-        "/cam.frame/time/microseconds": [START, START + 1],
+        "/cam.frame.meta": {"type": "/base/samples/frame/Frame", "timestamps": [START_US] * 2},
+        "/cam.frame/time/microseconds": [START_US, START_US + 1],
         "/cam.frame/image": [[1, 2, 3, 200], [5, 6, 7, 8]],
         "/cam.frame/size/width": [2, 2],
         "/cam.frame/size/height": [2, 2],
@@ -307,7 +315,10 @@ def test_a_flattened_image_stays_in_its_file(tmp_path: Path):
 
 
 def test_a_compressed_log_reads_as_the_plain_one(tmp_path: Path):
-    log = {**imu_log(), **port("/cam.image", "Frame", [frame(START, np.full((2, 2), 9, np.uint8))], [START])}
+    log = {
+        **imu_log(),
+        **port("/cam.image", "Frame", [frame(START_US, np.full((2, 2), 9, np.uint8))], [START_US]),
+    }
     path = tmp_path / "log.msg.zz"
     path.write_bytes(zlib.compress(msgpack.packb(log)))
     rec = transect.open(path)
@@ -327,7 +338,7 @@ def test_a_compressed_log_is_unpacked_to_a_limit_only(tmp_path: Path, monkeypatc
 
 def test_chunks_of_a_log_are_joined_in_the_order_of_their_numbers(tmp_path: Path):
     for chunk in range(12):
-        times = [START + 1000 * (10 * chunk + i) for i in range(10)]
+        times = [START_US + 1000 * (10 * chunk + i) for i in range(10)]
         samples = [imu(t, 10 * chunk + i) for i, t in enumerate(times)]
         save(tmp_path / f"run_{chunk:09d}.msg", port("/imu.data", "IMUSensors", samples, times))
     (tmp_path / "run_000000000.msg.cdff_idx").write_bytes(b"cos\nsystem\n(S'false'\ntR.")  # a pickle
@@ -347,7 +358,7 @@ def test_chunks_with_other_fields_are_reported(tmp_path: Path):
     assert [loss.file for loss in rec.losses] == ["run_000000001.msg"]
 
 
-def test_two_logs_with_the_same_port_are_told_apart(tmp_path: Path):
+def test_two_logs_with_the_same_port_have_different_stream_names(tmp_path: Path):
     save(tmp_path / "monday.msg", imu_log(2))
     save(tmp_path / "tuesday.msg", imu_log(3))
     rec = transect.open(tmp_path)
@@ -373,7 +384,7 @@ def test_configuration_files_give_frames_and_cameras(tmp_path: Path):
     save(tmp_path / "camera_config.msg", cameras)
     save(
         tmp_path / "log.msg",
-        port("/rig/right/image", "Frame", [frame(START, np.zeros((2, 2), np.uint8))], [START]),
+        port("/rig/right/image", "Frame", [frame(START_US, np.zeros((2, 2), np.uint8))], [START_US]),
     )
     rec = transect.open(tmp_path)
     # The arm points along y of the body, and the camera is 2 m along y of the arm: at (-1, 0, 0) in the body.
@@ -423,8 +434,8 @@ def joint_turns(axis: int, scalar_first: bool) -> list[list[float]]:
 
 
 def test_quaternions_of_a_joint_written_scalar_first_are_found(tmp_path: Path):
-    samples = [state(START + i, q) for i, q in enumerate(joint_turns(1, scalar_first=True))]
-    log = port("/joint.transforms", "RigidBodyState", samples, [START + i for i in range(40)])
+    samples = [state(START_US + i, q) for i, q in enumerate(joint_turns(1, scalar_first=True))]
+    log = port("/joint.transforms", "RigidBodyState", samples, [START_US + i for i in range(40)])
     rec = opened(tmp_path, log)
     expected = np.array(joint_turns(1, scalar_first=False))
     np.testing.assert_array_equal(rec["/joint.transforms"].array("qx", "qy", "qz", "qw"), expected)
@@ -470,8 +481,8 @@ def test_a_constant_half_turn_is_left_but_noted():
 
 
 def test_a_log_clock_that_is_late_and_bursty_is_reported(tmp_path: Path):
-    sampled = [START + 10_000 * i for i in range(30)]
-    logged = [START + 900_000 + 90_000 * (i // 10) for i in range(30)]  # ten at a time
+    sampled = [START_US + 10_000 * i for i in range(30)]
+    logged = [START_US + 900_000 + 90_000 * (i // 10) for i in range(30)]  # ten at a time
     rec = opened(tmp_path, port("/imu.data", "IMUSensors", [imu(t) for t in sampled], logged))
     stream = rec["/imu.data"]
     assert set(np.diff(stream.t_ns).tolist()) == {10_000_000}
@@ -481,8 +492,10 @@ def test_a_log_clock_that_is_late_and_bursty_is_reported(tmp_path: Path):
 
 
 def test_samples_without_a_time_of_their_own_take_that_of_the_log(tmp_path: Path):
-    rec = opened(tmp_path, port("/imu.data", "IMUSensors", [imu(0), imu(START)], [START + 1, START + 2]))
-    assert rec["/imu.data"].t_ns.tolist() == [(START + 1) * 1000, START * 1000]
+    rec = opened(
+        tmp_path, port("/imu.data", "IMUSensors", [imu(0), imu(START_US)], [START_US + 1, START_US + 2])
+    )
+    assert rec["/imu.data"].t_ns.tolist() == [(START_US + 1) * 1000, START_US * 1000]
     assert any("1 of 2 samples have no time of their own" in note for note in rec.all_notes)
 
 
@@ -493,7 +506,7 @@ def test_samples_without_any_time_are_counted(tmp_path: Path):
 
 
 def test_times_that_repeat_or_jump_back_are_kept(tmp_path: Path):
-    times = [START, START, START - 500, START + 1]
+    times = [START_US, START_US, START_US - 500, START_US + 1]
     timing = opened(tmp_path, port("/imu.data", "IMUSensors", [imu(t) for t in times], times))[
         "/imu.data"
     ].timing
@@ -511,10 +524,10 @@ END"""
 
 def bitstream() -> dict[str, Any]:
     asn1tools = pytest.importorskip("asn1tools")
-    value = {"ref-time": time(START), "acc": [1, 2, 3], "gyro": [4, 5, 6]}
+    value = {"ref-time": time(START_US), "acc": [1, 2, 3], "gyro": [4, 5, 6]}
     data = asn1tools.compile_string(DEFINITIONS, "uper").encode("IMUSensors", value)
     sample = {"serialization_method": 0, "type": "asn1SccIMUSensors", "data": list(data)}
-    return port("/imu.bits", "asn1_bitstream", [sample], [START])
+    return port("/imu.bits", "asn1_bitstream", [sample], [START_US])
 
 
 def test_a_bit_stream_is_decoded_where_its_definition_lies_beside_the_log(tmp_path: Path):
@@ -523,7 +536,7 @@ def test_a_bit_stream_is_decoded_where_its_definition_lies_beside_the_log(tmp_pa
     stream = transect.open(tmp_path)["/imu.bits"]
     assert stream.type is Imu
     assert stream.array("acc_x", "acc_z", "gyro_y").tolist() == [[1.0, 3.0, 5.0]]
-    assert stream.t_ns.tolist() == [START * 1000]
+    assert stream.t_ns.tolist() == [START_US * 1000]
 
 
 def test_a_bit_stream_without_a_definition_is_kept_as_bytes(tmp_path: Path):
@@ -549,7 +562,7 @@ def test_definitions_that_are_none_are_an_error(tmp_path: Path):
 
 def test_a_log_cut_anywhere_keeps_its_whole_samples(tmp_path: Path):
     whole = msgpack.packb(imu_log(6))
-    ends = [whole.index(b".meta") - 10 - len(msgpack.packb(imu(START))) * (5 - i) for i in range(6)]
+    ends = [whole.index(b".meta") - 10 - len(msgpack.packb(imu(START_US))) * (5 - i) for i in range(6)]
     for size in range(40, whole.index(b".meta"), 7):
         path = tmp_path / f"{size}.msg"
         path.write_bytes(whole[:size])
@@ -566,7 +579,7 @@ def test_a_log_cut_in_its_times_keeps_every_sample_that_has_a_time_of_its_own(tm
     (tmp_path / "log.msg").write_bytes(whole[:-20])
     rec = transect.open(tmp_path / "log.msg")
     stream = rec["/imu.data"]
-    times = [(START + 10_000 * i) * 1000 for i in range(6)]
+    times = [(START_US + 10_000 * i) * 1000 for i in range(6)]
     assert stream.t_ns.tolist() == times
     assert stream.log_ns is not None
     assert stream.log_ns.tolist() == [t + 7000 for t in times[:3]] + times[3:]  # a time has nine bytes
@@ -576,16 +589,16 @@ def test_a_log_cut_in_its_times_keeps_every_sample_that_has_a_time_of_its_own(tm
 
 def test_a_sample_whose_only_time_is_cut_off_is_a_loss(tmp_path: Path):
     samples = [{"elements": [float(i)], "names": ["a"]} for i in range(6)]
-    whole = msgpack.packb(port("/arm.state", "/base/Something", samples, [START + i for i in range(6)]))
+    whole = msgpack.packb(port("/arm.state", "/base/Something", samples, [START_US + i for i in range(6)]))
     (tmp_path / "log.msg").write_bytes(whole[:-20])
     rec = transect.open(tmp_path / "log.msg")
-    assert rec["/arm.state"].t_ns.tolist() == [(START + i) * 1000 for i in range(3)]
+    assert rec["/arm.state"].t_ns.tolist() == [(START_US + i) * 1000 for i in range(3)]
     assert [loss.count for loss in rec.losses if "the time is lost" in loss.reason] == [3]
 
 
 def test_a_cut_log_says_where_and_strict_refuses_it(tmp_path: Path):
     whole = msgpack.packb(imu_log(6))
-    third = whole.index(msgpack.packb(imu(START + 20_000, 2)))
+    third = whole.index(msgpack.packb(imu(START_US + 20_000, 2)))
     path = tmp_path / "log.msg"
     path.write_bytes(whole[: third + 10])
     rec = transect.open(path)
@@ -601,7 +614,7 @@ def test_a_sample_with_other_fields_is_left_out_and_located(tmp_path: Path):
     log["/imu.data"][1] = {"something": "else"}
     rec = opened(tmp_path, log)
     assert rec["/imu.data"]["gyro_z"].tolist() == [0.0, 2.0, 3.0, 4.0]
-    assert rec["/imu.data"].t_ns.tolist() == [(START + 10_000 * i) * 1000 for i in (0, 2, 3, 4)]
+    assert rec["/imu.data"].t_ns.tolist() == [(START_US + 10_000 * i) * 1000 for i in (0, 2, 3, 4)]
     (loss,) = rec.losses
     assert loss.byte == msgpack.packb(log).index(msgpack.packb({"something": "else"}))
 
@@ -627,7 +640,7 @@ def test_a_log_that_lost_its_times_and_types_is_read_by_its_fields(tmp_path: Pat
     del log["/imu.data.meta"]
     stream = opened(tmp_path, log)["/imu.data"]
     assert stream.type is Imu
-    assert stream.t_ns.tolist() == [(START + 10_000 * i) * 1000 for i in range(3)]
+    assert stream.t_ns.tolist() == [(START_US + 10_000 * i) * 1000 for i in range(3)]
 
 
 def test_a_port_that_is_there_twice_and_odd_keys_are_reported(tmp_path: Path):
@@ -642,14 +655,14 @@ def test_a_port_that_is_there_twice_and_odd_keys_are_reported(tmp_path: Path):
     ]
 
 
-def test_an_image_that_is_none_is_an_error_of_its_own(tmp_path: Path):
-    short = frame(START, np.zeros((3, 4), np.uint8))
+def test_an_invalid_image_is_an_error_of_its_own(tmp_path: Path):
+    short = frame(START_US, np.zeros((3, 4), np.uint8))
     del short["data"]["data"][5:]
-    text = frame(START, np.zeros((3, 4), np.uint8))
+    text = frame(START_US, np.zeros((3, 4), np.uint8))
     text["data"]["data"] = ["a"] * 12
-    huge = frame(START, np.zeros((3, 4), np.uint8))
+    huge = frame(START_US, np.zeros((3, 4), np.uint8))
     huge["data"]["rows"] = 2**40
-    rec = opened(tmp_path, port("/cam.image", "Frame", [short, text, huge], [START] * 3))
+    rec = opened(tmp_path, port("/cam.image", "Frame", [short, text, huge], [START_US] * 3))
     for sample in rec["/cam.image"]:
         with pytest.raises(ParseError) as error:
             _ = sample.value
@@ -731,7 +744,7 @@ def test_20_mb_of_empty_maps_stay_within_512_mb(tmp_path: Path):
 
 
 def small_recording() -> Recording:
-    t_ns = np.arange(4, dtype=np.int64) * 100_000_000 + START * 1000
+    t_ns = np.arange(4, dtype=np.int64) * 100_000_000 + START_US * 1000
     rng = np.random.default_rng(3)
     q = rng.normal(size=(4, 4))
     q /= np.linalg.norm(q, axis=1, keepdims=True)
@@ -839,14 +852,14 @@ def test_a_written_log_has_the_fields_of_cdff(tmp_path: Path):
         "/robot.RigidBodyState.meta",
     ]
     assert log["/robot.Imu.meta"]["type"] == "IMUSensors"
-    assert log["/robot.Imu.meta"]["timestamps"] == [START + 5 + 100_000 * i for i in range(4)]
+    assert log["/robot.Imu.meta"]["timestamps"] == [START_US + 5 + 100_000 * i for i in range(4)]
     assert set(log["/robot.Imu"][0]) == {"ref_time", "acc", "gyro", "mag"}
-    assert log["/robot.Imu"][1]["ref_time"] == {"microseconds": START + 100_000}
+    assert log["/robot.Imu"][1]["ref_time"] == {"microseconds": START_US + 100_000}
     assert set(log["/robot.RigidBodyState"][0]) == set(state(0, [0, 0, 0, 1]))
 
 
 def test_the_writer_says_what_it_cannot_carry(tmp_path: Path):
-    t_ns = np.array([START * 1000 + 1, START * 1000 + 2000])
+    t_ns = np.array([START_US * 1000 + 1, START_US * 1000 + 2000])
     frames = FrameTree()
     frames.add_static("a", "b", np.eye(4))
     imu = stream_of_values(
@@ -912,7 +925,9 @@ def test_opening_builds_no_image_and_no_table(tmp_path: Path, monkeypatch: pytes
 
     calls: list[Any] = []
     monkeypatch.setattr(reading, "decode_octets", lambda data: calls.append(1) or decode_octets(data))
-    rec = opened(tmp_path, port("/cam.image", "Frame", [frame(START, np.zeros((3, 4), np.uint8))], [START]))
+    rec = opened(
+        tmp_path, port("/cam.image", "Frame", [frame(START_US, np.zeros((3, 4), np.uint8))], [START_US])
+    )
     assert len(rec["/cam.image"]) == 1
     assert dataclasses.is_dataclass(rec)
     assert calls == []

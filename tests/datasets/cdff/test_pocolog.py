@@ -17,7 +17,7 @@ from transect.formats import write
 from transect.recording import Recording, Stream, stream_of_values
 from transect.types import Image, Imu, JointState, LaserScan, PointCloud, Pose, Record, RigidBodyState
 
-T0 = 1_501_161_448
+START_S = 1_501_161_448
 """27 July 2017 in seconds."""
 NUMBERS = """
   <numeric name="/int8_t" category="sint" size="1"/>
@@ -50,7 +50,7 @@ def declare(stream: int, name: str, kind: str, types: str = "", metadata: str = 
 
 def sample(stream: int, data: bytes, second: int = 0, flags: int = 0) -> bytes:
     """Real time is 20 us after logical time."""
-    times = struct.pack("<IIII", T0 + second, 120, T0 + second, 100)
+    times = struct.pack("<IIII", START_S + second, 120, START_S + second, 100)
     return block(2, stream, times + struct.pack("<IB", len(data), flags) + data)
 
 
@@ -77,9 +77,9 @@ def test_integers_have_real_and_logical_time(tmp_path: Path):
     assert rec.format == "pocolog"
     assert (stream.type, stream.clock) == (Record, "utc")
     assert stream["value"].tolist() == [1000, 1001, 1002]
-    assert stream.t_ns.tolist() == [(T0 + i) * 10**9 + 100_000 for i in range(3)]
+    assert stream.t_ns.tolist() == [(START_S + i) * 10**9 + 100_000 for i in range(3)]
     assert stream.log_ns is not None
-    assert stream.log_ns.tolist() == [(T0 + i) * 10**9 + 120_000 for i in range(3)]
+    assert stream.log_ns.tolist() == [(START_S + i) * 10**9 + 120_000 for i in range(3)]
     assert stream.meta["rock_type"] == "/int32_t"
     assert stream.meta["rock"] == {"rock_task_name": "/task"}
     assert not rec.losses
@@ -155,7 +155,7 @@ def collections(padding: bytes = b"") -> bytes:
         + struct.pack("<ddb7x", 1.0, 2.0, 1)
         + struct.pack("<ddb7x", 3.0, 4.0, 0)
         + struct.pack("<i4x", 7)
-        + struct.pack("<q", (T0 + 5) * 1_000_000)
+        + struct.pack("<q", (START_S + 5) * 1_000_000)
         + struct.pack("<3f4x", 1.0, 2.0, 3.0)
         + struct.pack("<h", 5235)
         + padding
@@ -168,8 +168,8 @@ def test_a_struct_with_padding_containers_arrays_and_enumerations(tmp_path: Path
     assert not rec.losses
     stream = rec["/t.all"]
     assert stream[1].row == {
-        "t_ns": (T0 + 5) * 10**9,
-        "log_ns": T0 * 10**9 + 120_000,
+        "t_ns": (START_S + 5) * 10**9,
+        "log_ns": START_S * 10**9 + 120_000,
         "first": -5,
         "list": [0.25, 0.5],
         "small": -106,
@@ -178,7 +178,7 @@ def test_a_struct_with_padding_containers_arrays_and_enumerations(tmp_path: Path
         "mode": "FAST",
         "matrix": [1.0, 2.0, 3.0],
         "last": 5235,
-        "logical_ns": T0 * 10**9 + 100_000,
+        "logical_ns": START_S * 10**9 + 100_000,
     }
 
 
@@ -236,7 +236,7 @@ FRAME = """
 
 
 def image_data(second: int, *pixels: int) -> bytes:
-    time = struct.pack("<q", (T0 + second) * 1_000_000)
+    time = struct.pack("<q", (START_S + second) * 1_000_000)
     return time + struct.pack("<Q", len(pixels)) + bytes(pixels) + struct.pack("<HHi", 3, 2, 1)
 
 
@@ -248,7 +248,7 @@ def test_an_image_is_read_from_its_place_in_the_file(tmp_path: Path):
     assert stream.type is Image
     assert stream[1].value.data.tolist() == [[10, 11, 12], [13, 14, 15]]
     assert stream[1].value.mode == "gray"
-    assert stream.t_ns.tolist() == [T0 * 10**9, (T0 + 1) * 10**9]
+    assert stream.t_ns.tolist() == [START_S * 10**9, (START_S + 1) * 10**9]
 
 
 def test_an_image_shorter_than_its_size_is_an_error(tmp_path: Path):
@@ -385,7 +385,7 @@ def test_a_damaged_declaration_loses_only_its_stream(tmp_path: Path):
 
 
 def test_control_streams_are_passed(tmp_path: Path):
-    rec = opened(tmp_path, INT, block(1, 5, b"\x02"), block(3, 5, b"whatever"), *integers(1))
+    rec = opened(tmp_path, INT, block(1, 5, b"\x02"), block(3, 5, b"any data"), *integers(1))
     assert [s.name for s in rec] == ["/task.out"]
     assert not rec.losses
 
@@ -418,7 +418,7 @@ def test_parts_of_a_log_are_joined_in_order_and_other_tasks_stand_beside(tmp_pat
 
 
 def rock_recording() -> Recording:
-    t_ns = np.arange(4, dtype=np.int64) * 100_000_000 + T0 * 10**9
+    t_ns = np.arange(4, dtype=np.int64) * 100_000_000 + START_S * 10**9
     rng = np.random.default_rng(5)
     pose = {n: rng.normal(size=4) for n in ("x", "y", "z", "qx", "qy", "qz", "qw")}
     columns: dict[type, dict[str, Any]] = {
@@ -494,7 +494,7 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path):
 
 
 def test_a_written_log_follows_the_specification(tmp_path: Path):
-    t_ns = np.array([T0 * 10**9 + 100_000])
+    t_ns = np.array([START_S * 10**9 + 100_000])
     stream = stream_of_values("/a.b", t_ns, {"value": np.array([7], dtype=np.int32)}, log_ns=t_ns + 20_000)
     write(Recording("r", (stream,)), tmp_path / "a.0.log", "pocolog")
     content = (tmp_path / "a.0.log").read_bytes()

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.datasets.cdff.test_msgpack import START, joint_turns, opened, port, state, time
+from tests.datasets.cdff.test_msgpack import START_US, joint_turns, opened, port, state, time
 
 from transect.datasets.cdff.msgpack.cursor import InvalidValue, decode_numbers, decode_octets, decode_rows
 from transect.datasets.cdff.rock.kinds import detect_order
@@ -15,11 +15,11 @@ from transect.types import LaserScan, NavFix, Pose, Record, RigidBodyState, Tran
 
 
 def stream_of(tmp_path: Path, kind: str, *samples: dict[str, Any]) -> Stream:
-    return opened(tmp_path, port("/a.b", kind, list(samples), [START] * len(samples)))["/a.b"]
+    return opened(tmp_path, port("/a.b", kind, list(samples), [START_US] * len(samples)))["/a.b"]
 
 
 def test_a_wrench_has_its_forces_and_torques(tmp_path: Path):
-    sample = {"time": time(START), "force": [1.0, 2.0, 3.0], "torque": [4.0, 5.0, 6.0]}
+    sample = {"time": time(START_US), "force": [1.0, 2.0, 3.0], "torque": [4.0, 5.0, 6.0]}
     stream = stream_of(tmp_path, "Wrench", sample)
     assert stream.type is Wrench
     assert stream.array("fx", "fy", "fz", "tx", "ty", "tz").tolist() == [[1, 2, 3, 4, 5, 6]]
@@ -27,7 +27,8 @@ def test_a_wrench_has_its_forces_and_torques(tmp_path: Path):
 
 def solution(**changes: Any) -> dict[str, Any]:
     return {
-        "time": time(START), "latitude": 45.0, "longitude": 90.0, "altitude": 12.0, "deviationLatitude": 0.1,
+        "time": time(START_US), "latitude": 45.0, "longitude": 90.0, "altitude": 12.0,
+        "deviationLatitude": 0.1,
         "deviationLongitude": 0.2, "deviationAltitude": 0.3, "positionType": "RTK_FIXED",
         "noOfSatellites": 9,
     } | changes  # fmt: skip
@@ -43,7 +44,7 @@ def test_a_solution_of_a_receiver_is_in_radians_with_its_deviations(tmp_path: Pa
 
 
 def test_a_solution_without_deviations_or_height_has_none(tmp_path: Path):
-    bare = {"time": time(START), "latitude": 45.0, "longitude": 90.0}
+    bare = {"time": time(START_US), "latitude": 45.0, "longitude": 90.0}
     stream = stream_of(tmp_path, "/gps/Solution", bare)
     assert stream.type is NavFix
     assert np.isnan(stream["alt"]).all()
@@ -53,10 +54,10 @@ def test_a_solution_without_deviations_or_height_has_none(tmp_path: Path):
 @pytest.mark.parametrize(
     ("kind", "sample"),
     [
-        ("/gps/Solution", {"time": time(START), "altitude": 45.0}),
-        ("LaserScan", {"time": time(START), "start_angle": 0.5}),
-        ("Wrench", {"time": time(START), "torque": [1.0, 2.0, 3.0]}),
-        ("RigidBodyState", {"time": time(START), "velocity": [1.0, 2.0, 3.0]}),
+        ("/gps/Solution", {"time": time(START_US), "altitude": 45.0}),
+        ("LaserScan", {"time": time(START_US), "start_angle": 0.5}),
+        ("Wrench", {"time": time(START_US), "torque": [1.0, 2.0, 3.0]}),
+        ("RigidBodyState", {"time": time(START_US), "velocity": [1.0, 2.0, 3.0]}),
     ],
 )
 def test_a_type_without_its_required_fields_is_rows_of_what_there_is(
@@ -69,7 +70,7 @@ def test_a_type_without_its_required_fields_is_rows_of_what_there_is(
 
 
 def test_a_scan_may_say_nothing_but_its_ranges(tmp_path: Path):
-    stream = stream_of(tmp_path, "LaserScan", {"time": time(START), "ranges": [1000, 2000]})
+    stream = stream_of(tmp_path, "LaserScan", {"time": time(START_US), "ranges": [1000, 2000]})
     assert stream.type is LaserScan
     value = stream[0].value
     assert value.ranges.tolist() == [1.0, 2.0]
@@ -78,9 +79,9 @@ def test_a_scan_may_say_nothing_but_its_ranges(tmp_path: Path):
 
 
 def test_frames_that_change_in_a_stream_are_columns_and_noted(tmp_path: Path):
-    samples = [state(START, [0.0, 0.0, 0.6, 0.8]), {**state(START + 1, [0.0, 0.0, 0.6, 0.8])}]
+    samples = [state(START_US, [0.0, 0.0, 0.6, 0.8]), {**state(START_US + 1, [0.0, 0.0, 0.6, 0.8])}]
     samples[1]["sourceFrame"] = "arm"
-    recording = opened(tmp_path, port("/a.b", "RigidBodyState", samples, [START] * 2))
+    recording = opened(tmp_path, port("/a.b", "RigidBodyState", samples, [START_US] * 2))
     assert recording["/a.b"].type is RigidBodyState
     assert recording["/a.b"]["source_frame"] == ["body", "arm"]
     (note,) = [note for note in recording.all_notes if "source_frame" in note]
@@ -101,20 +102,20 @@ def transform(us: int) -> dict[str, Any]:
 
 
 def test_a_transform_with_covariance_has_frames_producer_and_both_times(tmp_path: Path):
-    stream = stream_of(tmp_path, "TransformWithCovariance", transform(START), transform(START + 10))
+    stream = stream_of(tmp_path, "TransformWithCovariance", transform(START_US), transform(START_US + 10))
     assert stream.type is Transform
     assert (stream.frame, stream.child) == ("world", "rover")
     assert stream.array("x", "y", "z", "qz", "qw")[1].tolist() == [1.0, 2.0, 3.0, 0.6, 0.8]
     assert stream["covariance"].reshape(2, 6, 6)[0].diagonal().tolist() == [1, 2, 3, 4, 5, 6]
     assert stream["estimated"].tolist() == [[1] * 6 + [0]] * 2
     assert stream["producer"] == ["slam", "slam"]
-    assert stream["target_t_ns"].tolist() == [(START + 3) * 1000, (START + 13) * 1000]
-    assert stream.t_ns.tolist() == [START * 1000, (START + 10) * 1000]
+    assert stream["target_t_ns"].tolist() == [(START_US + 3) * 1000, (START_US + 13) * 1000]
+    assert stream.t_ns.tolist() == [START_US * 1000, (START_US + 10) * 1000]
 
 
 def test_a_pose_in_rock_s_spelling_names_the_parts_of_its_quaternion(tmp_path: Path):
     sample = {
-        "time": time(START), "position": {"data": [1.0, 2.0, 3.0]},
+        "time": time(START_US), "position": {"data": [1.0, 2.0, 3.0]},
         "orientation": {"im": [0.1, 0.2, 0.3], "re": 0.9},
     }  # fmt: skip
     stream = stream_of(tmp_path, "Pose", sample)
@@ -124,12 +125,12 @@ def test_a_pose_in_rock_s_spelling_names_the_parts_of_its_quaternion(tmp_path: P
 
 
 def test_joints_of_one_number_are_one_joint_and_of_other_counts_a_list(tmp_path: Path):
-    one = stream_of(tmp_path, "JointState", {"time": time(START), "position": 0.5, "speed": 0.1})
+    one = stream_of(tmp_path, "JointState", {"time": time(START_US), "position": 0.5, "speed": 0.1})
     assert one["position"].tolist() == [[0.5]]
     assert one["velocity"].tolist() == [[0.1]]
 
     def joints(*positions: float) -> dict[str, Any]:
-        return {"time": time(START), "names": ["a"], "elements": [{"position": p} for p in positions]}
+        return {"time": time(START_US), "names": ["a"], "elements": [{"position": p} for p in positions]}
 
     uneven = stream_of(tmp_path, "Joints", joints(1.0), joints(2.0, 3.0))
     assert uneven.table.column("position").to_pylist() == [[1.0], [2.0, 3.0]]
@@ -152,7 +153,7 @@ def test_a_joint_whose_position_nobody_knows_is_still():
     ],
 )
 def test_numbers_of_a_field_are_kept_exactly(tmp_path: Path, values: list[Any], expected: list[float]):
-    stream = stream_of(tmp_path, "Odd", *({"time": time(START), "v": v} for v in values))
+    stream = stream_of(tmp_path, "Odd", *({"time": time(START_US), "v": v} for v in values))
     np.testing.assert_array_equal(stream["v"], expected)
 
 
@@ -165,7 +166,7 @@ def test_numbers_of_a_field_are_kept_exactly(tmp_path: Path, values: list[Any], 
 )  # fmt: skip
 def test_a_value_of_another_kind_is_left_out_and_the_others_stay(tmp_path: Path, good: Any, bad: Any):
     values = [good, bad, good]
-    samples = [{"time": time(START + k), "v": v} for k, v in enumerate(values)]
+    samples = [{"time": time(START_US + k), "v": v} for k, v in enumerate(values)]
     stream = stream_of(tmp_path, "Odd", *samples)
     fits = isinstance(bad, float) and isinstance(good, float)
     assert len(stream) == (3 if fits else 2)
@@ -222,13 +223,13 @@ def test_more_numbers_than_are_wanted_are_left_and_said_to_be_whole_or_not():
 
 
 def test_a_port_of_nothing_but_empty_maps_has_no_rows(tmp_path: Path):
-    recording = opened(tmp_path, port("/a.b", "Odd", [{}, {}], [START, START + 1]))
+    recording = opened(tmp_path, port("/a.b", "Odd", [{}, {}], [START_US, START_US + 1]))
     assert sum(len(stream) for stream in recording) == 0
     assert sum(loss.count for loss in recording.losses) == 2
 
 
 def test_an_order_that_is_told_is_not_guessed(tmp_path: Path):
-    log = port("/a.b", "RigidBodyState", [state(START, [0.8, 0.0, 0.0, 0.6])], [START])
+    log = port("/a.b", "RigidBodyState", [state(START_US, [0.8, 0.0, 0.0, 0.6])], [START_US])
     stream = opened(tmp_path, log, quaternion="wxyz")["/a.b"]
     assert stream.array("qx", "qy", "qz", "qw").tolist() == [[0.0, 0.0, 0.6, 0.8]]
     with pytest.raises(TransectError, match="quaternion"):

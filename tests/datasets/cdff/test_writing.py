@@ -29,7 +29,7 @@ from transect.formats import write
 from transect.recording import Recording, Stream, stream_of_values
 from transect.types import Image, Imu, JointState, PointCloud, Pose, Record
 
-START = 1_530_195_435_193_075
+START_US = 1_530_195_435_193_075
 """Microseconds, the first time in a real log of CDFF (`spec/cdff.md` 1.8)."""
 KINDS: list[dict[str, Any]] = [
     {}, {"chunk": 5}, {"flatten": True}, {"compress": True},
@@ -37,7 +37,7 @@ KINDS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def times(n: int, step_us: int = 10_000, first_us: int = START) -> Any:
+def times(n: int, step_us: int = 10_000, first_us: int = START_US) -> Any:
     return (np.arange(n, dtype=np.int64) * step_us + first_us) * 1000
 
 
@@ -120,7 +120,7 @@ def test_a_batch_of_any_size_gives_the_same_bytes(
     assert [f.read_bytes() for f in files] == [(tmp_path / "b" / f.name).read_bytes() for f in files]
 
 
-def test_a_chunked_log_has_all_streams_and_so_many_samples_in_every_file(tmp_path: Path) -> None:
+def test_every_file_of_a_chunked_log_has_all_streams_and_the_chunk_size(tmp_path: Path) -> None:
     recording = small()
     write(recording, tmp_path / "run.msg", "cdff_msgpack", chunk=10)
     files = sorted(tmp_path.iterdir())
@@ -133,7 +133,7 @@ def test_a_chunked_log_has_all_streams_and_so_many_samples_in_every_file(tmp_pat
         for s in recording:
             assert len(log[f"{s.name}.meta"]["timestamps"]) == len(log[s.name])
     imu = [sample for log in logs for sample in log["/imu.data"]]
-    assert [s["ref_time"]["microseconds"] for s in imu] == [START + 10_000 * i for i in range(20)]
+    assert [s["ref_time"]["microseconds"] for s in imu] == [START_US + 10_000 * i for i in range(20)]
 
 
 def test_chunks_follow_one_another_in_time(tmp_path: Path) -> None:
@@ -167,8 +167,11 @@ def test_a_flattened_log_has_a_list_per_field(tmp_path: Path) -> None:
         "/arm.joints.meta",
     ]
     assert log["/arm.joints/elements/position"] == joints["position"].tolist()
-    assert log["/arm.joints/timestamp/microseconds"] == [START + 30_000 * i for i in range(6)]
-    assert log["/arm.joints.meta"] == {"type": "Joints", "timestamps": [START + 30_000 * i for i in range(6)]}
+    assert log["/arm.joints/timestamp/microseconds"] == [START_US + 30_000 * i for i in range(6)]
+    assert log["/arm.joints.meta"] == {
+        "type": "Joints",
+        "timestamps": [START_US + 30_000 * i for i in range(6)],
+    }
     assert log["/cam.image/data/data"] == [s.value.data.reshape(-1).tolist() for s in small()["/cam.image"]]
     assert all(len(v) == 20 for k, v in log.items() if k.startswith("/imu.data/"))
 

@@ -99,7 +99,7 @@ def test_clocks_in_a_label_are_those_of_its_data(bundle: Path):
     assert _text(label, "start_date_time") == ["2019-06-29T13:56:41.502000Z"]
     assert (_text(label, "start_sol_number"), _text(label, "stop_sol_number")) == (["209"], ["209"])
     status = _label(bundle / "data_ancillary" / sample.ARM_NAME.lower().replace(".txt", ".xml"))
-    # its one status is of long before (5.1.1), so that the name of the file is believed
+    # its one status is of long before (5.1.1), so that the name of the file is used
     assert _text(status, "spacecraft_clock_start") == ["1/602047157-00000"]
     assert _text(status, "start_sol_number") == ["62"]
 
@@ -198,7 +198,7 @@ def test_coordinates_that_cannot_be_read_are_no_product(tmp_path: Path):
         assert len(collection.members) == 1 + count
 
 
-def test_a_collection_of_which_nothing_can_be_read_is_left_out(tmp_path: Path):
+def test_an_unreadable_collection_is_omitted(tmp_path: Path):
     (tmp_path / "arm").mkdir()
     (tmp_path / "arm" / sample.SCIHI_NAME).write_bytes(sample.science().encode())
     (tmp_path / "arm" / f"{PICTURE}.PNG").write_bytes(encode_image(Image(PIXELS, "rgb"), ".png")[:60])

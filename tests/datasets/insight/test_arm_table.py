@@ -68,7 +68,7 @@ def test_a_spoilt_column_exits_with_four_and_is_named(tmp_path: Path) -> None:
     assert "1 disagrees: x_enc (Scoop)" in done.stdout
 
 
-def test_json_has_every_residual_and_null_where_there_is_none(
+def test_json_has_every_residual_and_null_for_missing_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = sample.write(tmp_path, spoilt("Fz(N)", 1.0), parameters=sample.PLACES)

@@ -316,7 +316,7 @@ def test_a_parameter_that_does_not_fit_is_located(line: str, reason: str):
     assert read.sets["RA_ARM_PARAMS"] == {"dh.d": (1, 2, 3, 4)}
 
 
-def test_the_ways_in_which_a_parameter_file_is_bad_are_told_apart_line_by_line():
+def test_errors_of_a_parameter_file_are_reported_line_by_line():
     text = (
         "Parameter Set: RA_DEFL_LINK_2\n"
         "vCf = [ 1 2 3 4 5 6 7 8 ]\n"
@@ -405,7 +405,7 @@ def test_a_scihi_table_has_every_value_of_table_12(recording: Recording):
     assert pose.tolist() == [1.3633, 0.0043, 0.4935, 1.5014]
     assert tool.array("x_pot_defl", "y_pot_defl", "z_pot_defl")[0].tolist() == [1.3571, 0.0016, 0.5068]
     assert forces.array("Fr", "Ft", "Fz")[0].tolist() == [-3.6661, -0.7414, -0.0603]
-    assert row["htr_cur"] == 0.0015  # amperes, whatever the heading says
+    assert row["htr_cur"] == 0.0015  # amperes, although the heading says mA
     assert (row["grapple_phase"], row["grapple_phase_name"]) == (2, "OK-To-Open")
 
 
@@ -495,7 +495,7 @@ def test_the_names_of_the_label_win_over_the_header(tmp_path: Path):
     assert len(rec.all_notes) == 1  # the rough UTC
 
 
-def test_a_label_of_another_number_of_columns_is_not_believed(tmp_path: Path):
+def test_a_label_with_another_number_of_columns_is_ignored(tmp_path: Path):
     rec = labelled(tmp_path, sample.label(FIELDS_58), sample.science())
     assert rec["Arm/SciHi/Encoders"]["position"][0].tolist() == [-2.84, -1.9231, 2.3173, -0.0007]
     assert any("describes 58 columns, the file has 57" in note for note in rec.all_notes)

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from transect.datasets.insight.robot.arm import DeploymentArm as PrintedArm
+from transect.datasets.insight.robot.codes import ToolCode
 from transect.datasets.insight.robot.kinematics import tool_pose
 from transect.datasets.insight.robot.parameters import Parameters
 from transect.datasets.insight.robot.statics import LinkProperties as PrintedLinks
@@ -33,7 +34,7 @@ SETS = parameter_sets()
 ARM = ElasticArm.of(SETS)
 FLIGHT = FlightSoftware.of(SETS)
 PRINTED = PrintedArm.of(Parameters.over_printed(SETS))
-SCOOP, GRAPPLE, ATTACH = 2, 5, 6
+SCOOP, GRAPPLE, ATTACH = ToolCode.SCOOP, ToolCode.GRAPPLE, ToolCode.GRAPPLE_ATTACH
 TWIST_ERROR_M = 1e-5
 """dh.alpha is printed in single precision, 4 urad from the right angle that `robot/` assumes."""
 

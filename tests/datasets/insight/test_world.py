@@ -1,6 +1,6 @@
-"""The InSight world: its archive opens, agrees with itself, and gives back what is true.
+"""The InSight world: its archive opens, is consistent, and agrees with the ground truth.
 
-`robot/` is judged here by a simulator that does not call it.
+The simulator does not call `robot/`, so that it is an independent test of it.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from transect.simulation.day import Day, Options, simulate, write_day
 
 TELEMETRY = ("Arm/*", "System/*", "History/*")
 LONG_MOVES = "pot"
-"""As printed, this test of the SIS finds a fault in every long move at low torque (`robot/faults`)."""
+"""As printed in the SIS, this fault occurs in every long move at low torque (`robot/faults`)."""
 
 
 def a_day(story: str, seconds: float, **conditions: str) -> Day:
@@ -105,7 +105,7 @@ def test_another_seed_is_another_day(soil_day: Day) -> None:
 
 
 def test_a_condition_that_it_does_not_know_is_refused() -> None:
-    with pytest.raises(UsageError, match="knows no condition"):
+    with pytest.raises(UsageError, match="has no condition"):
         simulate("insight", Options(1.0, conditions={"weather": "dust"}))
     with pytest.raises(UsageError, match="story cannot be"):
         simulate("insight", Options(1.0, conditions={"story": "sleep"}))
@@ -187,7 +187,7 @@ def test_indentations_give_the_stiffness_of_soil_and_arm_in_series(soil: Recordi
 def test_every_derived_column_is_consistent(soil: Recording) -> None:
     verdicts = {name: check_recording(soil)[name] for name in ("Arm/SciHi", "Arm/SciLo")}
     assert {r.column: r.verdict for r in verdicts["Arm/SciHi"] if r.verdict != "consistent"} == {}
-    # Rows 1 s apart tell nothing of the loops between them.
+    # rows 1 s apart do not determine the control cycles between them
     left = {r.column for r in verdicts["Arm/SciLo"] if r.verdict != "consistent"}
     assert left == {f"{name}{joint}" for name in ("v", "trotor") for joint in (1, 2, 3, 4)}
 
@@ -242,10 +242,10 @@ def test_a_table_that_repeats_another_is_not_counted_again(soil: Recording) -> N
     assert done.stdout.endswith("37 columns are consistent; none disagrees.\n")
 
 
-def test_a_pot_that_sticks_is_found_by_the_way_of_the_encoder(soil: Recording) -> None:
+def test_a_stuck_pot_is_found_by_the_motion_of_the_encoder(soil: Recording) -> None:
     parameters, telemetry = Parameters.of(soil), telemetry_of(soil, "Arm/SciHi")
-    way = np.ptp(telemetry["enc"][:, 2])
-    assert way > 0.1  # rad: joint 3 moves
+    motion = np.ptp(telemetry["enc"][:, 2])
+    assert motion > 0.1  # rad: joint 3 moves
     stuck = telemetry["pot"].copy()
     stuck[:, 2] = stuck[0, 2]
     columns = {**telemetry.columns, "pot": stuck}
@@ -256,7 +256,7 @@ def test_a_pot_that_sticks_is_found_by_the_way_of_the_encoder(soil: Recording) -
 
 
 def check_fault(day: Day, fault: str, stream: str, labelled: str) -> None:
-    """Find a fault in a stream, on the samples of which the truth says that it spoilt them."""
+    """Find a fault in a stream on the samples that it affects in the truth."""
     found = detect(telemetry_of(day.recording, stream), Parameters.of(day.recording))
     event = next(event for event in found.events if event.fault == fault)
     table = day.truth.tables["faults"].to_pydict()

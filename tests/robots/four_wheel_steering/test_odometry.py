@@ -52,7 +52,7 @@ def test_a_spinning_wheel_without_weight_does_not_matter():
     assert with_it.along[2] == pytest.approx(np.abs(with_it.along).max() * -1)
 
 
-def test_one_wheel_alone_tells_nothing():
+def test_one_wheel_does_not_determine_the_motion():
     assert np.isnan(body_motion([0.3, np.nan, np.nan, np.nan], np.zeros(4), G).motion).all()
 
 
@@ -62,7 +62,7 @@ def test_no_trust_in_rolling_without_sliding_is_refused():
 
 
 def test_a_quarter_of_a_circle_ends_beside_its_centre():
-    # Radius 4 to the left: from (0, 0) facing x to (4, 4) facing y, whatever the number of steps.
+    # Radius 4 to the left: from (0, 0) facing x to (4, 4) facing y, for any number of steps.
     for steps in (1, 3, 50):
         motions = np.tile([np.pi / 2 * 4 / steps, 0, np.pi / 2 / steps], (steps, 1))
         assert integrate(motions)[-1] == pytest.approx([4, 4, np.pi / 2])

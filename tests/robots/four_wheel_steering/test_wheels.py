@@ -102,7 +102,7 @@ def test_steer_ticks_round_within_half_a_tick(steering: list[float]):
 
 
 @given(st.lists(st.integers(-100_000, 100_000), min_size=4, max_size=4))
-def test_whole_ticks_come_back_exactly(ticks: list[int]):
+def test_whole_ticks_are_recovered_exactly(ticks: list[int]):
     assert wheels.steer_ticks(wheels.steer_angles(ticks, G), G).tolist() == ticks
     assert wheels.drive_ticks(wheels.drive_angles(ticks, G), G).tolist() == ticks
 

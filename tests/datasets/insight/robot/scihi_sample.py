@@ -11,33 +11,33 @@ from pathlib import Path
 NAME = "A0087_0209_615088547_615088547_190629192905_eu.csv"  # SIS appendix E
 PARAMETER_NAME = "A0086_0209_615088547_615088547_190629192905_012.txt"
 
-A = (0.029609, 0.976664007, 0.857989013, 0.0)  # dh.a
-D = (-0.056456, -0.140837997, 0.0, 0.0)  # dh.d
-ALPHA = (math.pi / 2, 0.0, 0.0, math.pi / 2)  # dh.alpha is printed to single precision
-SCOOP = (0.05, 0.01, 0.12, 0.1)  # made up: the SIS lost x_scoop
-ATTACH = (0.0, -0.0383, 0.005, 0.0)  # x_grapple_attach
-HANG = 0.3  # dist_grapple
+DH_A = (0.029609, 0.976664007, 0.857989013, 0.0)  # dh.a
+DH_D = (-0.056456, -0.140837997, 0.0, 0.0)  # dh.d
+DH_ALPHA = (math.pi / 2, 0.0, 0.0, math.pi / 2)  # dh.alpha is printed to single precision
+X_SCOOP = (0.05, 0.01, 0.12, 0.1)  # made up: the SIS lost x_scoop
+X_GRAPPLE_ATTACH = (0.0, -0.0383, 0.005, 0.0)  # x_grapple_attach
+DIST_GRAPPLE = 0.3  # dist_grapple
 GRAVITY, DOWN = 3.711, (0.046825, -0.051123, 0.997594)  # RA_GRAVITY
-MASS, COMPLIANCE, SCALE = 2.0, 4e-5, 1.5  # kg; rad/(N m); compliance_scale
-SIGN = (-1.0, 1.0, 1.0, 1.0)  # mtr_torq_sign, appendix D
-KA = (468.72, 574.79, 371.6, 116.53)  # c_ka_0
+LINK_MASS, LINK_COMPLIANCE, COMPLIANCE_SCALE = 2.0, 4e-5, 1.5  # kg; rad/(N m); compliance_scale
+TORQUE_SIGN = (-1.0, 1.0, 1.0, 1.0)  # mtr_torq_sign, appendix D
+C_KA = (468.72, 574.79, 371.6, 116.53)  # c_ka_0
 C_NL = (
     (0.014134, 0.016033, 0.014041, 0.0054075),
     (0.0021647, 0.0008571, 0.0007949, 0.0078765),
     (0.028697, 0.052189, 0.052205, 0.0078644),
     (0.0081567, 0.0115545, 0.009798, 0.0041967),
 )
-AMPERE = 0.00032143  # current.m
+AMPERE_PER_COUNT = 0.00032143  # current.m
 
 _ZERO = "[ 0 0 0 0 0 0 0 0 0 ]"
 _LINK = (
     "mass = {mass}\ncm_x = 0\ncm_y = 0\ncm_z = 0\nvCf = {zero}\nwCf = {zero}\nvCm = {zero}\nwCm = {turn}\n"
 )
-_TURN = f"[ 0 0 0 0 0 0 0 0 {COMPLIANCE} ]"
+_TURN = f"[ 0 0 0 0 0 0 0 0 {LINK_COMPLIANCE} ]"
 
 
 def _link(name: str) -> str:
-    mass, turn = (MASS if "4" in name else 0.0), (_TURN if name.endswith("2") else _ZERO)
+    mass, turn = (LINK_MASS if "4" in name else 0.0), (_TURN if name.endswith("2") else _ZERO)
     return f"Parameter Set: RA_DEFL_LINK_{name}\n" + _LINK.format(mass=mass, zero=_ZERO, turn=turn)
 
 
@@ -46,13 +46,12 @@ LINKS = "\n".join(
 )
 PLACES = f"""\
 Parameter Set: RA_ARM_PARAMS
-x_scoop = [ {SCOOP[0]} {SCOOP[1]} {SCOOP[2]} {SCOOP[3]} ]
-x_grapple_attach = [ {ATTACH[0]} {ATTACH[1]} {ATTACH[2]} {ATTACH[3]} ]
-dist_grapple = [ 0 0 {HANG} ]
+x_scoop = [ {X_SCOOP[0]} {X_SCOOP[1]} {X_SCOOP[2]} {X_SCOOP[3]} ]
+x_grapple_attach = [ {X_GRAPPLE_ATTACH[0]} {X_GRAPPLE_ATTACH[1]} {X_GRAPPLE_ATTACH[2]} {X_GRAPPLE_ATTACH[3]} ]
+dist_grapple = [ 0 0 {DIST_GRAPPLE} ]
 """
-PARAMETERS = (
-    f"SCLK = 615088000.0\n\n{PLACES}\nParameter Set: RA_DEFL_GENERAL\ncompliance_scale = {SCALE}\n\n{LINKS}"
-)
+_DEFLECTION = f"Parameter Set: RA_DEFL_GENERAL\ncompliance_scale = {COMPLIANCE_SCALE}"
+PARAMETERS = f"SCLK = 615088000.0\n\n{PLACES}\n{_DEFLECTION}\n\n{LINKS}"
 
 Vector = tuple[float, ...]
 
@@ -76,7 +75,7 @@ def product(a: list[list[float]], b: list[list[float]]) -> list[list[float]]:
 def frames(q: Vector) -> list[list[list[float]]]:
     """Base and the four link frames: A_i = Rz(q) Tz(d) Tx(a) Rx(alpha)."""
     found = [[[float(i == j) for j in range(4)] for i in range(4)]]
-    for angle, a, d, alpha in zip(q, A, D, ALPHA, strict=True):
+    for angle, a, d, alpha in zip(q, DH_A, DH_D, DH_ALPHA, strict=True):
         c, s, ca, sa = math.cos(angle), math.sin(angle), math.cos(alpha), math.sin(alpha)
         step = [[c, -s * ca, s * sa, a * c], [s, c * ca, -c * sa, a * s], [0, sa, ca, d], [0, 0, 0, 1]]
         found.append(product(found[-1], step))
@@ -90,16 +89,16 @@ def column(frame: list[list[float]], j: int) -> Vector:
 def poses(q: Vector, tool: int) -> tuple[Vector, Vector]:
     """Stiff and sagging x, y, z, th of scoop (2) or grapple (5)."""
     T = frames(q)
-    offset = SCOOP if tool == 2 else ATTACH
+    offset = X_SCOOP if tool == 2 else X_GRAPPLE_ATTACH
     held = tuple(dot(tuple(T[4][i]), (*offset[:3], 1.0)) for i in range(3))
     elbow, axis = column(T[2], 3), column(T[2], 2)
     moment = cross(add(column(T[4], 3), elbow, -1.0), weight())
-    turn = SCALE * COMPLIANCE * dot(axis, moment)
+    turn = COMPLIANCE_SCALE * LINK_COMPLIANCE * dot(axis, moment)
     sagged = add(held, cross(axis, add(held, elbow, -1.0)), turn)
     if tool == 5:
         down = unit(DOWN)
         th = math.asin(down[2])
-        return (*add(held, down, HANG), th), (*add(sagged, down, HANG), th)
+        return (*add(held, down, DIST_GRAPPLE), th), (*add(sagged, down, DIST_GRAPPLE), th)
     th = q[1] + q[2] + q[3] - math.pi / 2 + offset[3]
     return (*held, th), (*sagged, th + turn)
 
@@ -110,13 +109,13 @@ def unit(v: Vector) -> Vector:
 
 
 def weight() -> Vector:
-    return tuple(MASS * GRAVITY * x for x in unit(DOWN))
+    return tuple(LINK_MASS * GRAVITY * x for x in unit(DOWN))
 
 
 def forces(q: Vector, tau: Vector, power: Vector, tool: int) -> Vector:
     """F_R, F_T, F_Z by appendix D: least squares of m_i = C_i F_Z - S_i F_R over the joints with power."""
     T = frames(q)
-    offset = SCOOP if tool == 2 else ATTACH
+    offset = X_SCOOP if tool == 2 else X_GRAPPLE_ATTACH
     held = tuple(dot(tuple(T[4][i]), (*offset[:3], 1.0)) for i in range(3))
     outwards = (math.cos(q[0]), math.sin(q[0]), 0.0)
     m = [
@@ -133,7 +132,7 @@ def forces(q: Vector, tau: Vector, power: Vector, tool: int) -> Vector:
         return (-99999.0, -99999.0, -99999.0)
     det = ss * cc - sc * sc
     fr, fz = (-cc * sm + sc * cm) / det, (ss * cm - sc * sm) / det
-    return fr, (m[0] + fr * (D[1] + offset[1])) / dot(held, outwards), fz
+    return fr, (m[0] + fr * (DH_D[1] + offset[1])) / dot(held, outwards), fz
 
 
 def torques(current: Vector, rotor: Vector, volt: Vector) -> Vector:
@@ -142,8 +141,8 @@ def torques(current: Vector, rotor: Vector, volt: Vector) -> Vector:
     out: list[float] = []
     for j in range(4):
         unloaded = c0[j] + c1[j] * math.exp(-c2[j] * rotor[j]) + c3[j] * volt[j] / 30.0
-        idle = abs(current[j]) < 1.5 * AMPERE
-        out.append(0.0 if idle else SIGN[j] * (current[j] - unloaded) * KA[j])
+        idle = abs(current[j]) < 1.5 * AMPERE_PER_COUNT
+        out.append(0.0 if idle else TORQUE_SIGN[j] * (current[j] - unloaded) * C_KA[j])
     return tuple(out)
 
 
@@ -180,10 +179,10 @@ HEADINGS = (
 """Of SIS Table 12, and `elapsed_time` of appendix E."""
 
 
-START = (0.3, -1.2, 1.9, 0.4)
+START_SCLK = (0.3, -1.2, 1.9, 0.4)
 
 
-def angles(t: float, start: Vector = START) -> Vector:
+def angles(t: float, start: Vector = START_SCLK) -> Vector:
     """A closed-form motion."""
     return (
         start[0] + 0.02 * math.sin(0.5 * t),
@@ -193,14 +192,14 @@ def angles(t: float, start: Vector = START) -> Vector:
     )
 
 
-def rows(count: int = 40, start: Vector = START) -> list[dict[str, float]]:
+def rows(count: int = 40, start: Vector = START_SCLK) -> list[dict[str, float]]:
     """Rows at 10 Hz: the first half with the scoop, the second with the grapple."""
     volt, rotor = (12.0, 20.0, 15.0, 8.0), (-54.0, -53.5, -52.0, -51.0)
     found: list[dict[str, float]] = []
     for k in range(count):
         t, tool = 0.1 * k, 2 if k < count // 2 else 5
         case = tuple(-55.0 + 0.01 * k + j for j in range(4))
-        current = tuple(AMPERE * (100 + 40 * j + k) for j in range(4)) if k % 7 else (0.0,) * 4
+        current = tuple(AMPERE_PER_COUNT * (100 + 40 * j + k) for j in range(4)) if k % 7 else (0.0,) * 4
         power = (1.0, 1.0, 1.0, 1.0) if k % 5 else (1.0, 0.0, 0.0, 1.0)
         q, before = angles(t, start), angles(t - 0.1, start)
         pot = tuple(angle + 0.003 for angle in q)

@@ -159,7 +159,7 @@ def test_a_sag_that_is_off_by_less_than_the_model_is_confirmed_to_is_undecided(t
     assert "0.3 mm" in found.remark
 
 
-def test_rows_after_a_gap_start_anew(tmp_path: Path) -> None:
+def test_rows_after_a_gap_are_reinitialised(tmp_path: Path) -> None:
     table = sample.rows()
     later = table[:15] + table[25:]
     found = residuals(tmp_path, later)

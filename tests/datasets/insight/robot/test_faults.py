@@ -15,7 +15,7 @@ import pytest
 from transect.datasets.insight.robot.faults import FAULTS, ArmTelemetry, detect
 from transect.datasets.insight.robot.parameters import Parameters
 
-STEP = 100_000_000  # ns: loop_time 0.1 s (SIS 5.1.3.3)
+LOOP_NS = 100_000_000  # ns: loop_time 0.1 s (SIS 5.1.3.3)
 GIVEN = {
     "RA_FAULT_DETECT": {
         "runaway_samples": 3,
@@ -32,7 +32,7 @@ def joints(joint: int, value: float, others: float = 0.0) -> list[float]:
 
 
 def ramp(step: float, n: int = 150) -> np.ndarray:
-    """Counts (n, 4) of which joint 1 changes by `step` a sample and the others by 100."""
+    """Counts (n, 4): joint 1 changes by `step` per sample, the others by 100."""
     return 1000 + np.arange(n)[:, None] * [step, 100, 100, 100]
 
 
@@ -54,7 +54,7 @@ class Case:
     part: str
     columns: Mapping[str, Any]
     near: Mapping[str, Any]
-    step: int = STEP
+    step: int = LOOP_NS
     n: int = 150
     first: int = 0
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: GIVEN)
@@ -213,14 +213,14 @@ CASES = [
         "heater-sensor", 123, 19, 20, "joint 2",
         {"heater_on": ON, "tcase_raw": rising(19, 2)},
         {"heater_on": ON, "tcase_raw": rising(20, 2)},
-        step=100 * STEP, n=125, first=120,
+        step=100 * LOOP_NS, n=125, first=120,
     ),
     # heater_time of grapple heater 1: 180 s
     Case(
         "heater-sensor-grapple", 21, 0, 20, "grapple heater 1",
         {"grapple_heater_on": [1], "tgrapple_raw": [700]},
         {"grapple_heater_on": [1], "tgrapple_raw": np.minimum(700 + 2 * np.arange(125), 720)[:, None]},
-        step=100 * STEP, n=125, first=18,
+        step=100 * LOOP_NS, n=125, first=18,
     ),
     # RA_THERMAL: 95 and 75; RA_GRAPPLE_PARAMS: 106, overheat_persistence 2
     Case("rotor-overheat", 0, 95.1, 95, "joint 3", {"trotor": joints(3, 95.1)}, {"trotor": joints(3, 95.0)}),
@@ -277,7 +277,7 @@ def test_every_fault_has_a_case() -> None:
 def events(parameters: Parameters | None = None, *, n: int, **columns: Any) -> list[tuple[str, str, int]]:
     full = {name: np.broadcast_to(value, (n, np.shape(value)[-1])) for name, value in columns.items()}
     findings = detect(
-        ArmTelemetry.of(np.arange(n) * STEP, **full), parameters or Parameters.over_printed(GIVEN)
+        ArmTelemetry.of(np.arange(n) * LOOP_NS, **full), parameters or Parameters.over_printed(GIVEN)
     )
     return [(event.fault, event.part, event.declared) for event in findings.events]
 
@@ -364,7 +364,7 @@ def test_a_heater_that_is_turned_on_again_starts_its_time_again() -> None:
     on = np.zeros((250, 4))
     on[:, 3] = 1
     on[100] = 0
-    t_ns = np.arange(250) * 100 * STEP
+    t_ns = np.arange(250) * 100 * LOOP_NS
     steady = ArmTelemetry.of(t_ns, heater_on=on, tcase_raw=np.full((250, 4), 2000.0))
     assert [e.declared for e in detect(steady, Parameters.printed()).events] == [101 + 120 + 3]
 

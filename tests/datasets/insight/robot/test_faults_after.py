@@ -19,7 +19,7 @@ from transect.datasets.insight.robot.faults import (
 from transect.datasets.insight.robot.parameters import SETS, Parameters
 
 PRINTED = Parameters.printed()
-STEP = 100_000_000
+LOOP_NS = 100_000_000
 
 
 def rotor(*temperatures: float, motor: list[int] | None = None) -> ArmTelemetry:
@@ -28,7 +28,7 @@ def rotor(*temperatures: float, motor: list[int] | None = None) -> ArmTelemetry:
     columns["trotor"][:, 1] = temperatures
     if motor is not None:
         columns["motor_on"] = np.column_stack([motor] * 4)
-    return ArmTelemetry.of(np.arange(n) * STEP, **columns)
+    return ArmTelemetry.of(np.arange(n) * LOOP_NS, **columns)
 
 
 def test_a_rotor_cools_from_its_maximum_to_temp_cooldown() -> None:
@@ -49,7 +49,9 @@ def test_a_rotor_cools_from_its_maximum_to_temp_cooldown() -> None:
 
 
 def test_a_case_cools_too() -> None:
-    telemetry = ArmTelemetry.of([0, STEP, 2 * STEP], tcase=[[76, 0, 0, 0], [46, 0, 0, 0], [45, 0, 0, 0]])
+    telemetry = ArmTelemetry.of(
+        [0, LOOP_NS, 2 * LOOP_NS], tcase=[[76, 0, 0, 0], [46, 0, 0, 0], [45, 0, 0, 0]]
+    )
     assert must_cool_down(telemetry, PRINTED)[:, 0].tolist() == [True, True, False]
 
 
@@ -80,7 +82,7 @@ def test_the_fingers_are_open_on_the_second_reading_in_a_row() -> None:
 
 
 def event(fault: str, t: int, part: str = "joint 1") -> FaultEvent:
-    return FaultEvent(fault, part, t, t, t * STEP, t * STEP, 1, 1.0, 0.0, "")
+    return FaultEvent(fault, part, t, t, t * LOOP_NS, t * LOOP_NS, 1, 1.0, 0.0, "")
 
 
 def counted(*events: FaultEvent) -> dict[str, tuple[int | None, int | None]]:

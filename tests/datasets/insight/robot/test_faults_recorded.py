@@ -140,9 +140,9 @@ def test_a_grapple_that_heats_is_heated_until_its_time(tmp_path: Path) -> None:
 
 
 def test_samples_are_put_in_order(tmp_path: Path) -> None:
-    later, sooner = sample.SNAPSHOT.replace("615088547.8", "615088549.5"), sample.MOVING
+    later, earlier = sample.SNAPSHOT.replace("615088547.8", "615088549.5"), sample.MOVING
     path = tmp_path / sample.SCIHI_NAME
-    path.write_bytes(sample.science(rows=(later, sooner)).encode())
+    path.write_bytes(sample.science(rows=(later, earlier)).encode())
     telemetry = telemetry_of(transect.open(path))
     assert np.diff(telemetry.t_ns).tolist() == [1_500_000_000]
     assert telemetry["enc"][:, 0].tolist() == [-2.83, -2.84]

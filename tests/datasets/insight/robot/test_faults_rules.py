@@ -21,7 +21,7 @@ from transect.errors import GeometryError
 from transect.geometry.robust import run_lengths
 
 PRINTED = Parameters.printed()
-S = 1_000_000_000
+SECOND_NS = 1_000_000_000
 
 
 def naive(flags: list[bool], limit: int, breaks: list[bool]) -> list[bool]:
@@ -66,14 +66,14 @@ def pots(*apart: float, times: list[float] | None = None) -> ArmTelemetry:
     pot = np.zeros((n, 4))
     pot[:, 0] = apart
     seconds = times or [0.1 * i for i in range(n)]
-    return ArmTelemetry.of(np.array([round(s * S) for s in seconds]), enc=np.zeros((n, 4)), pot=pot)
+    return ArmTelemetry.of(np.array([round(s * SECOND_NS) for s in seconds]), enc=np.zeros((n, 4)), pot=pot)
 
 
 def declared(telemetry: ArmTelemetry) -> list[int]:
     return [event.declared for event in detect(telemetry, PRINTED).events]
 
 
-def test_a_run_starts_anew_after_a_good_sample() -> None:
+def test_a_good_sample_ends_a_run() -> None:
     assert declared(pots(0.2, 0.2, 0.0, 0.2, 0.2)) == []  # enc_pot_samples 2
     assert declared(pots(0.2, 0.2, 0.0, 0.2, 0.2, 0.2)) == [5]
 
@@ -100,7 +100,7 @@ def test_joints_are_counted_apart() -> None:
     pot[[0, 2], 0] = 0.2  # alternating
     pot[[1, 3], 1] = 0.2
     pot[1:, 2] = 0.2
-    telemetry = ArmTelemetry.of(np.arange(4) * S // 10, enc=np.zeros((4, 4)), pot=pot)
+    telemetry = ArmTelemetry.of(np.arange(4) * SECOND_NS // 10, enc=np.zeros((4, 4)), pot=pot)
     assert [(e.part, e.declared) for e in detect(telemetry, PRINTED).events] == [("joint 3", 3)]
 
 
@@ -110,7 +110,7 @@ def test_events_come_by_time() -> None:
     pot[:, 0] = 0.2
     hot = np.zeros((n, 4))
     hot[1, 3] = hot[4, 2] = 96.0
-    telemetry = ArmTelemetry.of(np.arange(n) * S // 10, enc=np.zeros((n, 4)), pot=pot, trotor=hot)
+    telemetry = ArmTelemetry.of(np.arange(n) * SECOND_NS // 10, enc=np.zeros((n, 4)), pot=pot, trotor=hot)
     assert [(e.fault, e.declared) for e in detect(telemetry, PRINTED).events] == [
         ("rotor-overheat", 1),
         ("encoder-pot", 2),
@@ -140,7 +140,7 @@ def test_every_fault_is_either_checked_or_says_why_not() -> None:
 )
 def test_what_the_print_of_the_sis_lost_is_named(fault: str, lost: str) -> None:
     everything = {name: np.zeros((3, column.width)) for name, column in COLUMNS.items()}
-    findings = detect(ArmTelemetry.of(np.arange(3) * S, **everything), PRINTED)
+    findings = detect(ArmTelemetry.of(np.arange(3) * SECOND_NS, **everything), PRINTED)
     (reason,) = [entry.reason for entry in findings.unchecked if entry.fault == fault]
     assert lost in reason
     assert len(findings.unchecked) == 7
@@ -148,7 +148,7 @@ def test_what_the_print_of_the_sis_lost_is_named(fault: str, lost: str) -> None:
 
 def test_a_raw_number_that_cannot_be_made_says_why() -> None:
     broken = Parameters.over_printed({"RA_JOINT_PARAMS": {"gear_ratio": [0, 16000, 10000, 4000]}})
-    telemetry = ArmTelemetry.of(np.arange(3) * S, enc=np.zeros((3, 4)), motor_on=np.ones((3, 4)))
+    telemetry = ArmTelemetry.of(np.arange(3) * SECOND_NS, enc=np.zeros((3, 4)), motor_on=np.ones((3, 4)))
     reasons = {entry.fault: entry.reason for entry in detect(telemetry, broken).unchecked}
     assert "channel 1 of the encoders cannot be converted" in reasons["encoder"]
 
@@ -161,14 +161,14 @@ def test_no_samples_have_no_faults() -> None:
     assert len(findings.checked) == len(FAULTS) - 1
 
 
-def test_counts_come_back_from_angles_printed_to_four_digits() -> None:
+def test_counts_are_recovered_from_angles_printed_to_four_digits() -> None:
     # Joint 2 (SIS 5.1.3.2): rad_per_enc 3.1416, gear_ratio 16000, enc_offset 0.824948013; 0.2 mrad a count.
     counts = np.arange(22)
     printed = np.round(3.1416 * ((5000 + counts) / 16000 - 0.824948013), 4)
     enc = np.zeros((22, 4))
     enc[:, 1] = printed
     on = np.tile([0, 1, 0, 0], (22, 1))
-    telemetry = ArmTelemetry.of(counts * S // 10, enc=enc, motor_on=on)
+    telemetry = ArmTelemetry.of(counts * SECOND_NS // 10, enc=enc, motor_on=on)
     events = detect(telemetry, PRINTED).events  # one count a sample is less than enc_delta
     assert [(event.fault, event.part, event.declared) for event in events] == [("encoder", "joint 2", 21)]
     assert telemetry.with_raw(PRINTED)["enc_raw"][:, 1].tolist() == (5000 + counts).tolist()

@@ -57,7 +57,7 @@ def cylindrical(q: np.ndarray, radial: float, transverse: float, vertical: float
 
 
 @given(angles=ANGLES, force=FORCES)
-def test_forces_come_back_from_the_moments_of_virtual_work(angles, force):
+def test_forces_are_recovered_from_the_moments_of_virtual_work(angles, force):
     q = np.array(angles)
     moment = virtual_work(q, BLADE, cylindrical(q, *force))
     found = end_effector_forces(ARM, q, moment, "Blade 1", sign="geometric")
@@ -68,7 +68,7 @@ def test_forces_come_back_from_the_moments_of_virtual_work(angles, force):
 @pytest.mark.parametrize("off", [1, 2, 3])
 def test_two_of_the_three_pitch_joints_are_enough(off):
     moment = virtual_work(BENT, BLADE, cylindrical(BENT, 12.0, -3.0, 7.0))
-    moment[off] = 1e6  # a motor without power tells nothing
+    moment[off] = 1e6  # the torque of a motor without power is ignored
     power = np.ones(4)
     power[off] = 0.0
     found = end_effector_forces(ARM, BENT, moment, "Blade 1", power, sign="geometric")

@@ -76,7 +76,7 @@ def test_the_camera_does_not_move_with_the_wrist() -> None:
 
 @pytest.mark.parametrize("tool", ["Grapple", "SEIS", "WTS", "HP3"])
 def test_the_angle_of_a_hanging_tool_is_the_tilt_of_the_lander(tool: str) -> None:
-    # Table 12: th_enc 1.5014; ida.md 4.3: asin(0.997594) = 1.50141, whatever the arm does.
+    # Table 12: th_enc 1.5014; asin(0.997594) = 1.50141 at any posture
     q = np.random.default_rng(0).uniform(LOWER, UPPER, (20, 4))
     np.testing.assert_allclose(tool_pose(ARM, q, tool)[:, 3], 1.5014, atol=5e-5)
 
@@ -187,7 +187,7 @@ def test_the_elbow_is_up_or_down() -> None:
     assert elbow_up < elbow_down  # z points down
 
 
-def test_poses_out_of_reach_and_out_of_limits_are_told_apart() -> None:
+def test_out_of_reach_and_out_of_limits_are_reported_separately() -> None:
     behind = tool_pose(ARM, [1.7, -0.6, 0.9, 0.5], "Wrist")  # joint 1 ends at 1.4585
     poses = [[5.0, 0.0, 0.0, 0.0], behind, [0.05, 0.0, 0.0, 0.0], [np.nan, 0.0, 0.0, 0.0]]
     solution = solve(ARM, poses, "Wrist")

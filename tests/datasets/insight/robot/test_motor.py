@@ -18,7 +18,7 @@ from transect.errors import TransectError
 
 PRINTED = Parameters.printed()
 MOTORS = Motors.of(PRINTED)
-LSB = 0.00032143
+AMPERE_PER_COUNT = 0.00032143
 """SIS 5.1.3.2, current.m."""
 WARM, COLD = np.full(4, 20.0), np.full(4, -55.0)
 
@@ -66,7 +66,15 @@ def test_a_torque_worked_by_hand():
 
 def test_currents_within_one_count_give_no_torque():
     tau = torque(
-        MOTORS, np.array([[0.0, LSB, -LSB, 2 * LSB], [-0.0003125, 0.0003214, 2 * LSB, -2 * LSB]]), COLD, COLD
+        MOTORS,
+        np.array(
+            [
+                [0.0, AMPERE_PER_COUNT, -AMPERE_PER_COUNT, 2 * AMPERE_PER_COUNT],
+                [-0.0003125, 0.0003214, 2 * AMPERE_PER_COUNT, -2 * AMPERE_PER_COUNT],
+            ]
+        ),
+        COLD,
+        COLD,
     )
     np.testing.assert_array_equal(tau == 0.0, [[True, True, True, False], [True, True, False, False]])
 

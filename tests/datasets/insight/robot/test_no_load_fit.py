@@ -9,7 +9,7 @@ from transect.datasets.insight.robot.motor import CurveForm, Motors, fit_no_load
 from transect.datasets.insight.robot.parameters import Parameters
 
 PRINTED = Parameters.printed()
-LSB = 0.00032143
+AMPERE_PER_COUNT = 0.00032143
 """SIS 5.1.3.2, current.m."""
 TRUE = np.array([[0.012, 0.018, 0.014, 0.006], [0.003, 0.001, 0.0008, 0.007], [0.03, 0.05, 0.05, 0.008]])
 """c_nl_0 to c_nl_2 of the recording below; c_nl_3 is 0.009."""
@@ -37,13 +37,13 @@ def test_the_fit_finds_the_coefficients_and_the_sense(sense, power):
     assert (fit.rows == 3000).all()
 
 
-def test_wild_rows_hardly_move_the_fit():
+def test_the_fit_tolerates_outliers():
     current, tau, t, v = recording(0)
     tau[::20] *= 3.0
     fit = fit_no_load(current, tau, t, v, PRINTED)
     x = np.array([[-55.0] * 4, [0.0] * 4]), np.array([[0.5] * 4, [0.0] * 4])
     truth = TRUE[0] + TRUE[1] * np.exp(-TRUE[2] * x[0]) + 0.009 * x[1]
-    np.testing.assert_allclose(fit.curve(*x), truth, atol=LSB / 4)
+    np.testing.assert_allclose(fit.curve(*x), truth, atol=AMPERE_PER_COUNT / 4)
 
 
 def test_a_fitted_curve_makes_the_torques_again():
@@ -54,7 +54,7 @@ def test_a_fitted_curve_makes_the_torques_again():
 
 def test_a_joint_that_did_not_move_is_not_fitted():
     current, tau, t, v = recording(0)
-    current[:, 2], tau[:, 2] = LSB, 0.0
+    current[:, 2], tau[:, 2] = AMPERE_PER_COUNT, 0.0
     fit = fit_no_load(current, tau, t, v, PRINTED)
     assert fit.rows[2] == 0
     assert np.isnan(fit.curve.coefficients[:, 2]).all()

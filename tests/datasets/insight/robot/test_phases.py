@@ -5,26 +5,28 @@ import itertools
 import numpy as np
 import pytest
 
+from transect.datasets.insight.robot.codes import GrapplePhase, ToolCode
 from transect.datasets.insight.robot.science import MEANINGS, DeploymentPhase, deployment_phases, phases_of
 from transect.errors import StreamError
 from transect.recording import Recording
 from transect.recording.stream import stream_of_values
 
-STOWED, OPEN, SEIS, WTS = 1, 2, 3, 4  # Table 15
-SCOOP, IDC, GRAPPLE, CARRIED = 2, 3, 5, 7  # Table 14
+STOWED, OPEN = GrapplePhase.STOWED, GrapplePhase.OK_TO_OPEN
+SEIS, WTS = GrapplePhase.SEIS_GRAPPLED, GrapplePhase.WTS_GRAPPLED
+SCOOP, IDC, GRAPPLE, CARRIED = ToolCode.SCOOP, ToolCode.CAMERA, ToolCode.GRAPPLE, ToolCode.SEIS
 Step = tuple[int, int, bool, list[float]]
 """Tool, grapple phase, whether the motors are on, and the height (z, down) of each row."""
 
-HOOK = -0.60  # where the hook of the stowed payload is
+HOOK_Z = -0.60  # where the hook of the stowed payload is
 
 
 def deployment(phase: int) -> list[Step]:
     return [
-        (GRAPPLE, OPEN, True, [-1.2, -1.0, -0.8, HOOK - 0.06]),  # to the teach point, 5 cm above the hook
-        (GRAPPLE, OPEN, False, [HOOK - 0.05] * 5),  # the fingers open
-        (GRAPPLE, OPEN, True, [HOOK - 0.05, HOOK - 0.04, HOOK - 0.03, HOOK - 0.02]),  # 4 cm down
-        (GRAPPLE, OPEN, False, [HOOK - 0.01] * 2),
-        (CARRIED, phase, True, [HOOK, HOOK - 0.3, HOOK - 0.45, 0.2, 0.55]),  # lift and place
+        (GRAPPLE, OPEN, True, [-1.2, -1.0, -0.8, HOOK_Z - 0.06]),  # to the teach point, 5 cm above the hook
+        (GRAPPLE, OPEN, False, [HOOK_Z - 0.05] * 5),  # the fingers open
+        (GRAPPLE, OPEN, True, [HOOK_Z - 0.05, HOOK_Z - 0.04, HOOK_Z - 0.03, HOOK_Z - 0.02]),  # 4 cm down
+        (GRAPPLE, OPEN, False, [HOOK_Z - 0.01] * 2),
+        (CARRIED, phase, True, [HOOK_Z, HOOK_Z - 0.3, HOOK_Z - 0.45, 0.2, 0.55]),  # lift and place
         (CARRIED, phase, False, [0.55] * 2),
         (GRAPPLE, OPEN, False, [0.55] * 4),  # opens
         (GRAPPLE, OPEN, True, [0.5, 0.3, 0.1]),  # up and away
@@ -97,8 +99,8 @@ def test_data_that_begin_after_the_teach_point_have_no_part_1_and_say_so() -> No
 
 def test_a_way_down_without_a_pause_is_parted_at_the_teach_point() -> None:
     steps: list[Step] = [
-        (GRAPPLE, OPEN, True, [-1.2, -1.0, -0.8, HOOK - 0.05, HOOK - 0.03, HOOK - 0.01]),
-        (CARRIED, SEIS, True, [HOOK, -1.0]),
+        (GRAPPLE, OPEN, True, [-1.2, -1.0, -0.8, HOOK_Z - 0.05, HOOK_Z - 0.03, HOOK_Z - 0.01]),
+        (CARRIED, SEIS, True, [HOOK_Z, -1.0]),
     ]
     assert shape(phases(steps)) == [
         ("part 1", "SEIS", 0, 3),

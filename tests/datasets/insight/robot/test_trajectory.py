@@ -81,7 +81,7 @@ def test_a_straight_move_puts_its_via_points_on_the_line_and_stays_near_it() -> 
     assert line_deviation(vias, polar) <= 0.0005
 
 
-def test_straying_is_the_sagitta_of_an_arc() -> None:
+def test_line_deviation_is_the_sagitta_of_an_arc() -> None:
     # Azimuth alone moves the tool on a circle of radius 2: halfway it is 2 (1 - cos(0.2)) off the chord.
     assert line_deviation([[2.0, -0.2], [2.0, 0.2]], polar) == pytest.approx(2 * (1 - math.cos(0.2)))
 

@@ -25,7 +25,7 @@ from ..rock.columns import FlatLeaf, FlatLeaves, NestedLists, regroup
 from .typelib import ArrayType, ContainerType, NumberType, StructType, TypelibType, UnknownType
 
 MAX_FIELDS = 10_000
-"""Of a type including nested types, against definitions that grow exponentially with their depth."""
+"""Limit for a type with its nested types, against definitions that grow exponentially with their depth."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class TypelibDecoder:
     order : {"<", ">"}
         Byte order of the numbers.
     lazy : sequence of str
-        Paths of containers of which only the byte range is stored.
+        Paths of containers whose byte range is stored instead of their content.
     """
 
     def __init__(self, layout: TypeLayout, order: str, lazy: Sequence[str] = ()) -> None:

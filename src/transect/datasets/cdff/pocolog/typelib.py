@@ -18,7 +18,7 @@ from transect.errors import ParseError
 
 MAX_DEPTH = 32
 MAX_VALUE_BYTES = 1 << 26
-"""Of a value without its containers; larger ones are considered damaged."""
+"""Limit for a value without its containers; larger ones are considered damaged."""
 _ARRAY = re.compile(r"(.+)\[(\d+)\]")
 _NUMERIC = {"sint": "i", "uint": "u", "float": "f"}
 _SIZES = {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (4, 8)}

@@ -79,7 +79,7 @@ def _normalise(text: str) -> str:
 
 
 INVALID_CONSTANT = -99999.0
-"""Of the label: not measured."""
+"""Value for "not measured", `invalid_constant` of the label."""
 
 _MILLI = unit_of("mA").scale
 

@@ -14,7 +14,7 @@ from transect.recording import Loss
 from transect.recording.source import Buffer
 
 MAX_CONTINUATION_LINES = 12
-"""Of a bracket; a longer one is considered unclosed."""
+"""A longer bracket is considered unclosed."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?nan", re.IGNORECASE)
 

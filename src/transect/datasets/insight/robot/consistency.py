@@ -183,7 +183,7 @@ class ColumnCheck:
 
 
 FIRST_SPARE_BIT = 20
-"""Of the spare bits of `stat`, SIS Table 13."""
+"""First spare bit of `stat`, SIS Table 13."""
 SAG_TOLERANCE = 3e-4
 """m and rad, agreement of the deflection model with the numbers that the SIS prints."""
 AMPERE_PER_TABLE_UNIT = 1e-3

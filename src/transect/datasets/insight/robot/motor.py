@@ -27,7 +27,7 @@ from .parameters import Parameters
 
 Sense = Literal["printed", "along"]
 MAX_COEFFICIENTS = 5
-"""Of a curve: c_nl_0 to c_nl_4, c_ka_0 to c_ka_4."""
+"""Coefficients of a curve: c_nl_0 to c_nl_4, c_ka_0 to c_ka_4."""
 
 
 class CurveForm(NamedTuple):

@@ -20,7 +20,7 @@ from transect.base.clocks import NS
 from transect.datasets.insight.products import names
 from transect.datasets.insight.products.columns import BY_NAME, FORCES, PHASES, decode_status, names_of_codes
 from transect.datasets.insight.products.status import ARM, SYSTEM, StatusText
-from transect.datasets.insight.products.writing import TABLE_DECIMALS
+from transect.datasets.insight.products.writing import RING_SIZE, TABLE_DECIMALS
 from transect.datasets.insight.robot.arm import TOOLS
 from transect.datasets.insight.robot.codes import ToolCode
 from transect.recording import Stream, arrow
@@ -118,10 +118,6 @@ def _elapsed(t_ns: Ints, files: list[str]) -> Floats:
 def round_as_printed(values: Floats, scale: float = 1.0) -> Floats:
     """Round numbers to four decimals of `scale`."""
     return np.round(values / scale, TABLE_DECIMALS) * scale
-
-
-RING_SIZE = 300
-"""Points of the history ring (SIS 5.1.2)."""
 
 
 class CommandCode(IntEnum):
