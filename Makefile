@@ -14,17 +14,21 @@ export PYTHON APT_EXTRAS
 # pytest keeps the tests that it has compiled: to compile them again takes every worker ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test lint types imports contracts pytest coverage fuzz bench docs pictures constraints clean
+.PHONY: help setup demo test test-changed lint types imports contracts pytest coverage fuzz bench docs pictures constraints clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: $(core) ## a guided tour on data that it makes itself
 	@.venv/bin/transect demo
 
 test: lint ## lint, types, import contract and all tests
 	@$(MAKE) --no-print-directory -j 2 contracts pytest
+
+test-changed: $(full) ## the tests of what changed since main (BASE=REV); of one data set, only its own
+	@tests="$$($(venv) -m tools.changed_tests $(if $(BASE),--base $(BASE)))" && \
+	if [ -z "$$tests" ]; then echo "no test is affected"; else $(venv) -m pytest -q -n $(WORKERS) $$tests $(ARGS); fi
 
 contracts: types imports
 
