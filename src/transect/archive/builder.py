@@ -1,4 +1,4 @@
-"""Building of bundles: the version of each product, and a folder that replaces the last one in one step."""
+"""Building of bundles: versions of products, and atomic replacement of the previous bundle."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class VersionOutcome:
 
 @dataclass(frozen=True)
 class VersionRules:
-    """What versions are decided by."""
+    """The inputs of the version of a product."""
 
     date: str  # of this build, for histories
 
@@ -98,7 +98,7 @@ def _refuse_reuse(wanted: Lidvid, before: Vid, major: bool) -> Vid:
 
 
 def data_changed(files: Sequence[WrittenFile], previous: ExistingProduct | None) -> bool:
-    """Tell whether a product's files are others than before: names or bytes."""
+    """Return whether a product's files are others than before: names or bytes."""
     if previous is None:
         return False
     before = {
@@ -108,7 +108,7 @@ def data_changed(files: Sequence[WrittenFile], previous: ExistingProduct | None)
 
 
 def with_times_kept(files: Sequence[WrittenFile], previous: ExistingProduct | None) -> list[WrittenFile]:
-    """Return files of which those that are as they were keep the time of their creation."""
+    """Return files; unchanged ones keep their time of creation."""
     known = {} if previous is None else previous.files
     return [
         replace(each, created=known[each.name][1])
@@ -134,7 +134,7 @@ CRLF = "\r\n"
 
 @dataclass(frozen=True)
 class BuiltBundle:
-    """What a build made."""
+    """The result of a build."""
 
     folder: Path
     lidvid: Lidvid  # of the bundle
@@ -145,8 +145,8 @@ class BuiltBundle:
     removed: tuple[Lid, ...] = ()  # products of the bundle before that are not in this one
     checksums: Path = Path()  # the checksum manifest, beside the folder
     size: int = 0  # bytes
-    losses: tuple[str, ...] = ()  # what could not be archived, and why
-    notes: tuple[str, ...] = ()  # what a person should know
+    losses: tuple[str, ...] = ()  # data that could not be archived, with the reason
+    notes: tuple[str, ...] = ()  # notes for the user
 
 
 def build_bundle(bundle: Bundle, folder: Path) -> BuiltBundle:
@@ -223,7 +223,7 @@ class _BundleBuilder:
         self.removed = tuple(sorted(known - here))
 
     def build(self) -> VersionOutcome:
-        """Write all of it; the bundle's own label comes last."""
+        """Write the bundle; its own label is written last."""
         bundle = self.bundle
         kept = [(each, done) for each in bundle.collections if (done := self.collection(each)) is not None]
         if not kept:
@@ -363,7 +363,7 @@ class _BundleBuilder:
 
 
 class HashingWriter:
-    """A file that knows how many bytes were written, and their md5."""
+    """A file that counts written bytes and computes their md5."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream, self._digest, self.size = stream, md5(usedforsecurity=False), 0

@@ -1,4 +1,4 @@
-"""Bundle > Collection > Product: what an archive is to hold, before any byte of it is written."""
+"""The content of an archive before it is written: bundle, collections, products."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _TIME = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d(:[0-6]\d(\.\d{1,6})?)?
 
 
 class Content(Protocol):
-    """The bytes of a file, made when they are written."""
+    """The content of a file, created on writing."""
 
     def write(self, out: IO[bytes]) -> Sequence[DataObject]:
-        """Write the bytes, and return what lies where in them."""
+        """Write the bytes, and return the objects in them with offsets."""
         ...
 
 
@@ -52,7 +52,7 @@ class ProductFile:
 
 @dataclass(frozen=True)
 class ProductDocument:
-    """What is said of a document; each file of the product has its standard: `PDF/A`, `MPEG-4`, ..."""
+    """Description of a document; each file of the product has its standard: `PDF/A`, `MPEG-4`, ..."""
 
     description: str
     standards: tuple[str, ...]
@@ -63,7 +63,7 @@ class ProductDocument:
 
 @dataclass(frozen=True)
 class BundleProduct:
-    """One product: its files, and what its label says besides."""
+    """One product: its files, and further fields of its label."""
 
     lid: Lid
     title: str
@@ -184,7 +184,7 @@ def _refuse_repeats(bundle: Bundle) -> None:
 
 
 def _refuse_names(bundle: Bundle) -> None:
-    """Refuse names that no file may have, and files that would take the place of each other."""
+    """Reject names that no file may have, and files that would take the place of each other."""
     for collection in bundle.collections:
         taken: set[str] = set()
         for member in collection.members:

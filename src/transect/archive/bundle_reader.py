@@ -1,4 +1,4 @@
-"""Bundles on disk: their products as the labels describe them, and how a bundle is cited."""
+"""Reading of bundles: their products from the labels, and their citation."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .identifiers import Lid, Lidvid, Vid
 from .labels.areas import VersionChange
 from .standard import RECENT_STANDARD, Standard
 
-_HEAD = 4096
+_MAX_HEADER_BYTES = 4096
 
 
 @dataclass(frozen=True)
 class ExistingProduct:
-    """A product that is there."""
+    """An existing product."""
 
     lidvid: Lidvid
     title: str
@@ -48,7 +48,7 @@ def find_labels(folder: Path) -> list[Path]:
 
 def _head(path: Path) -> bytes:
     with path.open("rb") as stream:
-        return stream.read(_HEAD)
+        return stream.read(_MAX_HEADER_BYTES)
 
 
 def find_versions(folder: Path) -> dict[Lidvid, ExistingProduct]:
@@ -63,7 +63,7 @@ def find_products(folder: Path) -> dict[Lid, ExistingProduct]:
 
 
 def read_existing(label: Path) -> ExistingProduct:
-    """Return what a label says of its product.
+    """Return the product of a label.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _vid(text: str) -> Vid:
 
 
 def child_text(element: Any, tag: str) -> str:
-    """Return the text of a part of an element, "" where there is none."""
+    """Return the text of a part of an element, "" if there is none."""
     found = None if element is None else element.find(PDS + tag)
     return found.text.strip() if found is not None and found.text else ""
 
@@ -132,11 +132,11 @@ def open_bundle(path: Path) -> tuple[ExistingProduct, dict[Lidvid, ExistingProdu
     return bundle, find_versions(path.parent)
 
 
-# The whole, to build again
+# A bundle, to build again
 
 
 def read_bundle(folder: Path, created: str, standard: Standard = RECENT_STANDARD) -> Bundle:
-    """Return a bundle that is there as one that can be built: the same products, members and versions.
+    """Return an existing bundle in the form that can be built: the same products, members and versions.
 
     Products keep their labels and files; collections and the bundle are described anew.
 
@@ -180,7 +180,7 @@ def find_product(to: Lid | Lidvid, found: Mapping[Lidvid, ExistingProduct]) -> E
 
 
 def _collection(existing: ExistingProduct, found: Mapping[Lidvid, ExistingProduct]) -> Collection:
-    """Return a collection with the members that its inventory names; who is not here is secondary."""
+    """Return a collection with the members that its inventory names; absent members are secondary."""
     root = load_xml(existing.label.read_bytes(), str(existing.label))
     kind = child_text(root.find(f"{PDS}Collection"), "collection_type")
     members: list[CopiedProduct] = []
@@ -238,7 +238,7 @@ PUBLISHERS = {
     "jaxa": "JAXA Data Archives and Transmission System", "ros": "Roscosmos",
     "isro": "ISRO Science Data Archive", "kari": "KARI Planetary Data System",
 }  # fmt: skip
-"""Who publishes, by the agency in an identifier."""
+"""Publisher by the agency in an identifier."""
 _BETWEEN = re.compile(r"(?<=\.),\s+(?:and\s+)?|\s+and\s+|\s+&\s+")
 """Between authors who are not parted by semicolons: `Doe, J., Roe, R. and Poe, E.`"""
 _INITIALS = re.compile(r"^([^,]+?)\s+((?:[A-Z]\.[\s-]*)+)$")
@@ -246,7 +246,7 @@ _INITIALS = re.compile(r"^([^,]+?)\s+((?:[A-Z]\.[\s-]*)+)$")
 
 
 def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = "") -> Citation:
-    """Return how a bundle is cited.
+    """Return the citation of a bundle.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = 
 
 
 def _authors(area: Any) -> Iterator[Author]:
-    """Give the authors: from the list that new models have, else from the text that old ones have."""
+    """Yield the authors: from the list that new models have, else from the text that old ones have."""
     listed = area.find(f"{PDS}List_Author")
     for each in () if listed is None else listed:
         family, given = child_text(each, "family_name"), child_text(each, "given_name")
@@ -302,7 +302,7 @@ def _authors(area: Any) -> Iterator[Author]:
 
 
 def _list_related(root: Any) -> Iterator[Related]:
-    """Give collections of other bundles, and what the label refers to in the literature."""
+    """Yield collections of other bundles, and what the label refers to in the literature."""
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
         if child_text(entry, "member_status") == "Secondary":
             to = child_text(entry, "lidvid_reference") or child_text(entry, "lid_reference")

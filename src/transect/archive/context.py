@@ -1,4 +1,4 @@
-"""Context products: what is registered is referred to, what is not gets a product of the bundle's own."""
+"""Context products: registered ones are referenced, others become products of the bundle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RegisteredContext:
 
     @property
     def role(self) -> str:
-        """What it is: `target`, `instrument`, ..."""
+        """Its kind: `target`, `instrument`, ..."""
         return self.lid.parts[4] if len(self.lid.parts) > 4 else ""
 
 
@@ -42,7 +42,7 @@ class ContextRegistry:
     path: Path | None = None
 
     def find(self, role: Role, name: str) -> RegisteredContext | None:
-        """Return what is registered under a name, whatever its case."""
+        """Return what is registered under a name, ignoring case."""
         wanted = name.casefold()
         found = (each for each in self.products if each.role == role)
         return next((each for each in found if wanted in map(str.casefold, each.names)), None)
@@ -81,7 +81,7 @@ def _read(path: Path) -> Iterable[RegisteredContext]:
 
 @dataclass(frozen=True)
 class ContextObject:
-    """What somebody says of an investigation, a host, an instrument or a target."""
+    """Description of an investigation, a host, an instrument or a target."""
 
     role: Role
     name: str

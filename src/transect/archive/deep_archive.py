@@ -35,8 +35,8 @@ from .xml import LabelElement, document_text, group, leaf
 
 FIRST = Vid()
 AIP, SIP = "Product_AIP", "Product_SIP_Deep_Archive"
-WIDTH = 255
-"""Bytes of each of the two fields of a transfer manifest."""
+FIELD_BYTES = 255
+"""Size of each of the two fields of a transfer manifest."""
 _SIP_FIELDS = (
     ("checksum", "Checksum of the file"),
     ("checksum_type", "Kind of the checksum"),
@@ -61,7 +61,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Package:
-    """What both labels say."""
+    """The common fields of both labels."""
 
     bundle: Lidvid
     title: str  # of the bundle
@@ -137,8 +137,8 @@ def _transfer(manifest: Manifest) -> LabelElement:
     fields = (
         group(
             "Field_Character", leaf("name", name), leaf("field_number", number),
-            leaf("field_location", 1 + (number - 1) * WIDTH, unit="byte"), leaf("data_type", kind),
-            leaf("field_length", WIDTH, unit="byte"),
+            leaf("field_location", 1 + (number - 1) * FIELD_BYTES, unit="byte"), leaf("data_type", kind),
+            leaf("field_length", FIELD_BYTES, unit="byte"),
         )
         for number, (name, kind) in enumerate(
             (("LIDVID", "ASCII_LIDVID"), ("File Specification Name", "ASCII_File_Specification_Name")), 1
@@ -146,7 +146,7 @@ def _transfer(manifest: Manifest) -> LabelElement:
     )  # fmt: skip
     record = group(
         "Record_Character", leaf("fields", 2), leaf("groups", 0),
-        leaf("record_length", 2 * WIDTH + 2, unit="byte"), fields,
+        leaf("record_length", 2 * FIELD_BYTES + 2, unit="byte"), fields,
     )  # fmt: skip
     return group(
         "Transfer_Manifest", leaf("name", "transfer manifest"), leaf("offset", 0, unit="byte"),
@@ -180,7 +180,7 @@ SITES = (
     "PDS_ATM", "PDS_ENG", "PDS_GEO", "PDS_IMG", "PDS_JPL", "PDS_NAI", "PDS_PPI", "PDS_PSI",
     "PDS_RNG", "PDS_SBN",
 )  # fmt: skip
-"""Who may deliver (the core's Schematron)."""
+"""Delivering sites that the core's Schematron accepts."""
 
 
 @dataclass(frozen=True)
@@ -313,9 +313,9 @@ def transfer_manifest(name: str, entries: Sequence[PackageEntry]) -> Manifest:
     """Return the product and the path of each file, from the bundle's folder on, in records of 512 bytes."""
     ordered = sorted(entries, key=lambda entry: (str(entry.lidvid), entry.path))
     rows = [(str(entry.lidvid), f"/{entry.path}") for entry in ordered]
-    if long := next((path for _, path in rows if len(path.encode()) > WIDTH), None):
-        raise UsageError(f"{long} is too long for a transfer manifest", why=f"more than {WIDTH} bytes")
-    return _manifest(name, [f"{lidvid:<{WIDTH}}{path:<{WIDTH}}" for lidvid, path in rows])
+    if long := next((path for _, path in rows if len(path.encode()) > FIELD_BYTES), None):
+        raise UsageError(f"{long} is too long for a transfer manifest", why=f"more than {FIELD_BYTES} bytes")
+    return _manifest(name, [f"{lidvid:<{FIELD_BYTES}}{path:<{FIELD_BYTES}}" for lidvid, path in rows])
 
 
 def sip_manifest(name: str, entries: Sequence[PackageEntry], url: str) -> Manifest:

@@ -13,10 +13,10 @@ from transect.errors import UsageError
 Level = Literal["bundle", "collection", "product"]
 
 AGENCIES = ("nasa:pds", "esa:psa", "jaxa:darts", "ros:rssa", "isro:isda", "kari:kpds")
-"""Whose identifiers the core's Schematron accepts: `urn:nasa:pds:...`."""
+"""Authorities that the core's Schematron accepts: `urn:nasa:pds:...`."""
 STAND_IN = "urn:nasa:pds"
-"""Begins identifiers as long as nobody has named an authority: no bundle that has it is for submission."""
-LONGEST = 255
+"""Prefix of identifiers without an authority; such bundles cannot be submitted."""
+MAX_PART_CHARACTERS = 255
 _LEVELS: dict[int, Level] = {4: "bundle", 5: "collection", 6: "product"}
 _PART = re.compile(r"[a-z0-9._-]+").fullmatch
 _VID = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)").fullmatch
@@ -27,7 +27,7 @@ _RULE = "urn:nasa:pds:bundle[:collection[:product]]; small letters, digits and .
 
 @dataclass(frozen=True, order=True)
 class Lid:
-    """A logical identifier: what a product is called in all its versions."""
+    """A logical identifier, common to all versions of a product."""
 
     text: str  # `urn:AGENCY:AUTHORITY:BUNDLE[:COLLECTION[:PRODUCT]]`
 
@@ -40,12 +40,12 @@ class Lid:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What stands between the colons, `urn` first."""
+        """The parts between the colons, `urn` first."""
         return tuple(self.text.split(":"))
 
     @property
     def level(self) -> Level:
-        """What it identifies, by the number of its parts."""
+        """The kind of object, by the number of parts."""
         return _LEVELS[len(self.parts)]
 
     @property
@@ -63,7 +63,7 @@ class Lid:
         return Lid(f"{self.text}:{name}")
 
     def is_member_of(self, parent: Lid) -> bool:
-        """Tell whether this is of something in a bundle or a collection, at any depth."""
+        """Return whether this is of something in a bundle or a collection, at any depth."""
         return self.text.startswith(f"{parent.text}:")
 
     @property
@@ -77,9 +77,9 @@ class Lid:
 
 
 def _lid_problem(text: str) -> str:
-    """Return what is wrong with a logical identifier, "" if nothing is."""
-    if len(text) > LONGEST:
-        return f"it has {len(text)} characters, more than {LONGEST}"
+    """Return the problem of a logical identifier, "" if nothing is."""
+    if len(text) > MAX_PART_CHARACTERS:
+        return f"it has {len(text)} characters, more than {MAX_PART_CHARACTERS}"
     parts = text.split(":")
     if parts[0] != "urn" or len(parts) not in _LEVELS:
         return f"it has {len(parts)} parts" if parts[0] == "urn" else "it does not begin with urn:"
@@ -89,14 +89,14 @@ def _lid_problem(text: str) -> str:
 
 @dataclass(frozen=True, order=True)
 class Vid:
-    """A version: 1.0 at first; other data is the next major one, another label the next minor one."""
+    """A version: starts at 1.0; changed data increment the major, changed labels the minor number."""
 
     major: int = 1
     minor: int = 0
 
     @staticmethod
     def parse(text: str) -> Vid:
-        """Return the version that a text says, such as `1.0`."""
+        """Parse a version such as `1.0`."""
         found = _VID(text)
         if not found:
             raise UsageError(f"{text!r} is no version", hint="two whole numbers, such as 1.0")
@@ -107,12 +107,12 @@ class Vid:
 
     @property
     def next_major(self) -> Vid:
-        """What follows a change of the data."""
+        """The version after a change of the data."""
         return Vid(self.major + 1, 0)
 
     @property
     def next_minor(self) -> Vid:
-        """What follows a change of the label alone."""
+        """The version after a change of the label alone."""
         return Vid(self.major, self.minor + 1)
 
 
@@ -125,7 +125,7 @@ class Lidvid:
 
     @staticmethod
     def parse(text: str) -> Lidvid:
-        """Return the identifier that a text says, such as `urn:nasa:pds:bundle::1.0`."""
+        """Parse an identifier such as `urn:nasa:pds:bundle::1.0`."""
         lid, sign, vid = text.partition("::")
         if not sign:
             raise UsageError(f"{text!r} says no version", hint=f"{text}::1.0")
@@ -165,14 +165,14 @@ def identifier_parts(names: Iterable[str]) -> list[str]:
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether some systems reserve what stands before the first dot of a name, in any case."""
+    """Return whether some systems reserve what stands before the first dot of a name, in any case."""
     return _RESERVED(name.partition(".")[0]) is not None
 
 
 def file_name_problem(name: str) -> str:
     """Return why a file of an archive cannot have a name, "" if it can."""
-    if len(name) > LONGEST:
-        return f"it has {len(name)} characters, more than {LONGEST}"
+    if len(name) > MAX_PART_CHARACTERS:
+        return f"it has {len(name)} characters, more than {MAX_PART_CHARACTERS}"
     if name.lower() == "a.out" or is_reserved(name):
         return "some systems reserve it"
     if not _FILE(name):

@@ -1,4 +1,4 @@
-"""Where schemas are: XSD and Schematron files of the PDS4 information model, which are no part of transect.
+"""Schemas: XSD and Schematron files of the PDS4 information model, which are not part of transect.
 
 They are found by name in the folders that are given, in those of `TRANSECT_PDS4_SCHEMAS` and in the user's
 data folder, which `fetch` fills from the official site. Files were released again under the same name, so
@@ -22,7 +22,7 @@ from transect.base.xml import load_xml, local_name
 from transect.errors import ParseError, TransectError
 
 MAX_DEPTH = 16
-"""Catalogs that may name each other in a row."""
+"""Largest nesting of catalogs."""
 _DOCTYPE = re.compile(rb"<!DOCTYPE\s+catalog\b[^\[<>]*>")
 """Names the grammar of catalogs, and defines no entities."""
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
@@ -111,11 +111,11 @@ PINS = Path(__file__).parent / "schemas.sha256"
 DEFAULT = ("PDS4_PDS_1B10", "PDS4_MSN_1B00_1100", "PDS4_PDS_1O00", "PDS4_DISP_1O00_1510",
            "PDS4_GEOM_1O00_19B0", "PDS4_MSN_1O00_1310", "PDS4_MSN_SURFACE_1O00_1300",
            "PDS4_PROC_1O00_1500")  # fmt: skip
-"""What InSight's arm used, and a recent set."""
+"""The schemas of the InSight arm archive, and a recent set."""
 
 
 class PinnedSchema(NamedTuple):
-    """A file of the official site: its path there, and what its bytes hash to."""
+    """A file of the official site: its path and checksum."""
 
     path: str
     sha256: str

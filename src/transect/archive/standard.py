@@ -62,4 +62,4 @@ class Standard:
 RECENT_STANDARD = Standard()
 """What new bundles follow."""
 INSIGHT_STANDARD = Standard("1.11.1.0", "PDS4_PDS_1B10", {"msn": "PDS4_MSN_1B00_1100"})
-"""What the label in appendix E of document 002 follows."""
+"""What the label in appendix E of the InSight SIS follows."""

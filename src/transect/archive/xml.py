@@ -1,4 +1,4 @@
-"""XML as labels need it: elements that are values, written the same way every time."""
+"""XML elements of labels, with reproducible formatting."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def group(tag: str, *children: Children, **attributes: str) -> LabelElement:
 
 
 def leaf(tag: str, value: object, **attributes: str) -> LabelElement | None:
-    """Return an element with text inside; None where there is none to be said (None, "")."""
+    """Return an element with text inside; None if there is none to be said (None, "")."""
     text = "" if value is None else str(value)
     return LabelElement(tag, text, tuple(attributes.items())) if text else None
 

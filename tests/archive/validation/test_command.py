@@ -54,7 +54,7 @@ def test_json_is_what_its_schema_says(product: Path) -> None:
 
 
 def test_several_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.archive.validation.validator.FEWEST", 2)
+    monkeypatch.setattr("transect.archive.validation.validator.MIN_PARALLEL_LABELS", 2)
     for number in range(3):
         write(tmp_path, f"p{number}.xml", label(vid=f"{number}.x"))
     one = transect("archive", "validate", tmp_path, "--json").stdout

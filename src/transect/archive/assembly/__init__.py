@@ -1,1 +1,1 @@
-"""Bundles made of recordings, runs and stored products, by what a person wrote in a YAML file."""
+"""Assembly of bundles from recordings, runs and stored products, as described in a YAML file."""

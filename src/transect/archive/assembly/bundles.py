@@ -41,15 +41,15 @@ NOT_FOR_SUBMISSION = (
     "NOT FOR SUBMISSION: the identifiers begin with a stand-in, because nobody has named an authority yet."
 )
 SIMULATED = "Simulated: no sensor measured this."
-MOST_SOURCES = 16
-"""Files that a label names as what a result was made from."""
+MAX_LISTED_SOURCES = 16
+"""Largest number of source files listed in a label."""
 REGISTERED = "urn:nasa:pds:context:"
-"""How identifiers of registered context products begin."""
+"""Prefix of identifiers of registered context products."""
 _DATA = {
     "Raw": "data_raw", "Partially Processed": "data_partially_processed", "Calibrated": "data_calibrated",
     "Derived": "data_derived",
 }  # fmt: skip
-"""Collections of data by processing level (document 002, Table 5)."""
+"""Collections of data by processing level (InSight SIS, Table 5)."""
 _TITLES: dict[str, tuple[CollectionType, str]] = {
     "data_raw": ("Data", "raw data"),
     "data_partially_processed": ("Data", "partially processed data"),
@@ -66,7 +66,7 @@ _TITLES: dict[str, tuple[CollectionType, str]] = {
 
 @dataclass(frozen=True)
 class Material:
-    """What is to be archived: a recording, results, or both; and what cannot be."""
+    """The inputs of an archive: a recording, results, or both; and losses."""
 
     recording: Recording | None = None
     results: tuple[ArchivedResult, ...] = ()
@@ -76,19 +76,19 @@ class Material:
 def make_bundle(
     config: ArchiveConfig, material: Material, registry: ContextRegistry
 ) -> tuple[Bundle, list[str]]:
-    """Return the bundle that a file describes, of what it names, and what a person should know of it.
+    """Return the bundle that a file describes, of what it names, and notes for the user of it.
 
     Raises
     ------
     ParseError
-        That names the line, for a stream or a file that is not there.
+        That names the line, for a stream or a file that does not exist.
     """
     maker = _BundleAssembler(config, material, registry)
     return maker.bundle(), maker.notes
 
 
 class _BundleAssembler:
-    """Gathers the products of one bundle."""
+    """Collects the products of one bundle."""
 
     def __init__(self, config: ArchiveConfig, material: Material, registry: ContextRegistry) -> None:
         self.config, self.said, self.material = config, config.said, material
@@ -186,7 +186,7 @@ class _BundleAssembler:
     # Data
 
     def _check_streams(self) -> None:
-        """Refuse what is said of streams that are not there."""
+        """Reject what is said of streams that are not there."""
         recording = self.material.recording
         names = [each.name for each in recording.streams] if recording is not None else []
         names += [each.stream.name for each in self.material.results]
@@ -277,12 +277,12 @@ class _BundleAssembler:
             self._place(result.stream, stem, (lineage,), span)
 
     def _inputs(self, result: ArchivedResult, described: dict[str, Lid]) -> Iterator[Lid | Lidvid | str]:
-        """Give what a result was made of: products of this bundle, else files; and the compound."""
+        """Yield what a result was made of: products of this bundle, else files; and the compound."""
         for name in result.inputs:
             if name in self.placed:
                 yield self.placed[name]
         if not any(name in self.placed for name in result.inputs):
-            for source in result.sources[:MOST_SOURCES]:
+            for source in result.sources[:MAX_LISTED_SOURCES]:
                 yield f"{source.path}, {source.size} bytes, sha256 {source.sha256}"
         if text := result.description:
             if text not in described:

@@ -1,4 +1,4 @@
-"""What a person writes of an archive: a YAML file, checked line by line."""
+"""The YAML file that describes an archive, validated with line numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..identifiers import STAND_IN, Lid, Vid, file_name_problem, identifier_part
 
 STAND_IN_WORD = "stand-in"
 GENERAL = "general"
-"""The profile by which streams decide collections, names and labels; others are those of one mission."""
+"""The generic archive profile; others are those of missions."""
 InvestigationType = Literal[
     "Mission", "Observing Campaign", "Individual Investigation", "Field Campaign", "Other Investigation"
 ]
@@ -69,7 +69,7 @@ def _check_date(part: YamlPart, key: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class BundleText:
-    """The bundle: its name, and how it is cited."""
+    """Name and citation of the bundle."""
 
     name: str
     title: str
@@ -81,7 +81,7 @@ class BundleText:
     vid: str = ""
 
     def check(self, part: YamlPart) -> None:
-        """Note a name that identifiers cannot have."""
+        """Report a name that identifiers cannot have."""
         if self.name != identifier_part(self.name):
             what = f"the name {self.name!r} cannot stand in an identifier"
             part.child("name").wrong(what, f"write {identifier_part(self.name)}")
@@ -102,7 +102,7 @@ class InvestigationText:
     lid: str = ""
 
     def check(self, part: YamlPart) -> None:
-        """Note wrong dates and identifiers."""
+        """Report wrong dates and identifiers."""
         _check_named(part, self.name)
         _check_lid(part, self.lid)
         _check_date(part, "start", self.start)
@@ -119,14 +119,14 @@ class HostText:
     lid: str = ""
 
     def check(self, part: YamlPart) -> None:
-        """Note a wrong identifier."""
+        """Report a wrong identifier."""
         _check_named(part, self.name)
         _check_lid(part, self.lid)
 
 
 @dataclass(frozen=True)
 class InstrumentText:
-    """A sensor, and the streams that it gave."""
+    """A sensor and its streams."""
 
     name: str
     streams: list[str]
@@ -134,14 +134,14 @@ class InstrumentText:
     lid: str = ""
 
     def check(self, part: YamlPart) -> None:
-        """Note a wrong identifier."""
+        """Report a wrong identifier."""
         _check_named(part, self.name)
         _check_lid(part, self.lid)
 
 
 @dataclass(frozen=True)
 class TargetText:
-    """What was looked at."""
+    """The observed target."""
 
     name: str = "Earth"
     type: str = "Planet"
@@ -149,7 +149,7 @@ class TargetText:
     lid: str = ""
 
     def check(self, part: YamlPart) -> None:
-        """Note a wrong identifier."""
+        """Report a wrong identifier."""
         _check_named(part, self.name)
         _check_lid(part, self.lid)
 
@@ -165,21 +165,21 @@ class MissionText:
 
 @dataclass(frozen=True)
 class ColumnText:
-    """What is said of a column."""
+    """Description of a column."""
 
     short = "description"
     description: str = ""
     format: str = ""
 
     def check(self, part: YamlPart) -> None:
-        """Note a format that is none."""
+        """Report an invalid format."""
         if self.format and not _FORMAT(self.format):
             part.child("format").wrong(f"{self.format!r} is no format of a field", '"%9.4f"')
 
 
 @dataclass(frozen=True)
 class StreamText:
-    """What is said of a stream; what is left out is taken from the recording."""
+    """Description of a stream; missing fields are taken from the recording."""
 
     level: LevelType | None = None
     title: str = ""
@@ -190,7 +190,7 @@ class StreamText:
     columns: dict[str, ColumnText] = field(default_factory=dict[str, ColumnText])
 
     def check(self, part: YamlPart) -> None:
-        """Note numbers that cannot be meant."""
+        """Report numbers that cannot be meant."""
         if self.every < 1:
             part.child("every").wrong(f"every is {self.every}", "1 takes all, 10 each tenth")
         _check_vid(part, self.vid)
@@ -207,7 +207,7 @@ class DocumentText:
     date: Any = None
 
     def check(self, part: YamlPart) -> None:
-        """Note a file that no archive takes."""
+        """Report a file that no archive takes."""
         name = Path(self.file).name
         if why := file_name_problem(name):
             hint = "rename it: letters, digits, _ and -"
@@ -220,7 +220,7 @@ class DocumentText:
 
 @dataclass(frozen=True)
 class ArchiveText:
-    """All that a person says of an archive."""
+    """The description of an archive."""
 
     bundle: BundleText
     created: Any
@@ -242,7 +242,7 @@ class ArchiveText:
     readme: str = ""
 
     def check(self, part: YamlPart) -> None:
-        """Note what types alone cannot say."""
+        """Report what types alone cannot say."""
         if not _TIME(date_text(self.created)):
             part.child("created").wrong(
                 f"created is {date_text(self.created)!r}, and no time", '"2024-05-01T12:00:00Z", in UTC'
@@ -257,12 +257,12 @@ class ArchiveText:
 
     @property
     def is_stand_in(self) -> bool:
-        """Whether nobody has named an authority yet."""
+        """Whether no authority is given."""
         return self.authority == STAND_IN_WORD
 
     @property
     def prefix(self) -> str:
-        """How all identifiers begin."""
+        """Prefix of all identifiers."""
         return STAND_IN if self.is_stand_in else self.authority
 
 
@@ -278,7 +278,7 @@ def _check_authority(part: YamlPart, authority: str) -> None:
 
 @dataclass(frozen=True)
 class ArchiveConfig:
-    """A file that was read: what it says, and where it says it."""
+    """A parsed file with its lines."""
 
     said: ArchiveText
     file: Path
@@ -294,7 +294,7 @@ class ArchiveConfig:
 
 
 def read_config(path: Path) -> ArchiveConfig:
-    """Read what a person says of an archive.
+    """Read the description of an archive.
 
     Raises
     ------
@@ -309,7 +309,7 @@ def read_config(path: Path) -> ArchiveConfig:
 
 
 def parse_config(text: str, path: Path) -> ArchiveConfig:
-    """Return what a text says of an archive; `path` is where it stands."""
+    """Parse the description of an archive from text; `path` is its file."""
     data, lines = parse(text, str(path))
     part = YamlPart(data, (), lines)
     said = yaml_fields.read(part, ArchiveText, "the archive")

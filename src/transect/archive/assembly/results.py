@@ -19,19 +19,19 @@ VERDICTS = "verdicts.parquet"
 
 @dataclass(frozen=True)
 class ArchivedResult:
-    """Something that was computed."""
+    """A computed result."""
 
     stream: Stream  # named `RUN/PORT`
-    provenance: Provenance  # what made it; its `parameters` are those that a label lists
-    inputs: tuple[str, ...] = ()  # names of the streams that it was made of
-    description: str = ""  # the compound that made it, as text; "" where there was none
-    file: Path = Path()  # where it is kept
+    provenance: Provenance  # how it was computed; labels list its `parameters`
+    inputs: tuple[str, ...] = ()  # names of input streams
+    description: str = ""  # description of its compound; "" if there is none
+    file: Path = Path()  # its path
     # (int, int) what it is about, in UTC, where the stream itself does not say
     times_ns: tuple[int, int] | None = None
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """The files that it was made from; its own where that is not known."""
+        """The source files; its own file if they are not known."""
         if self.provenance.sources:
             return self.provenance.sources
         made = Payload.of(self.file, "file")
@@ -40,7 +40,7 @@ class ArchivedResult:
 
 @dataclass(frozen=True)
 class SkippedResult:
-    """A map of places, `RUN/PORT`: neither table nor picture, so that an archive has no product for it."""
+    """A map of keyframes, `RUN/PORT`, for which PDS4 has no product type."""
 
     name: str
 
@@ -49,7 +49,7 @@ class SkippedResult:
 
 
 def results_of(path: Path) -> Iterator[ArchivedResult | SkippedResult]:
-    """Give the results in the folder of a run, in a folder of verdicts, or in a file.
+    """Yield the results in the folder of a run, in a folder of verdicts, or in a file.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def results_of(path: Path) -> Iterator[ArchivedResult | SkippedResult]:
 
 
 def store_results(address: str, scratch: Path) -> Iterator[ArchivedResult | SkippedResult]:
-    """Give the products of a store; their payloads go to a folder that has to last as long as they."""
+    """Yield the products of a store; their payloads go to a folder that has to last as long as they."""
     from transect.products import open_store
     from transect.products.run_products import INPUTS, PLACES, RUN
 
@@ -112,7 +112,7 @@ def _times(product: Product) -> tuple[int, int] | None:
 
 
 def _file_result(file: Path, name: str, record: Provenance) -> ArchivedResult:
-    """Return a file's content; what made it is said as far as it is known."""
+    """Return the content of a file, with its provenance as far as known."""
     said: Mapping[str, Any] = record.parameters
     config: Mapping[str, Any] = said.get("config", {})
     wiring: Mapping[str, Any] = config.get("wiring", {})

@@ -1,4 +1,4 @@
-"""What is archived: the bundle of a recording, run or store, and the YAML file that describes it."""
+"""Building and describing the bundle of a recording, run or store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .streams import default_level, summary_of
 
 SIMULATED_WORLD = "SimulatedWorld"
 NO_TIME = "1970-01-01T00:00:00Z"
-"""Stands for a date that nothing tells."""
+"""Placeholder for an unknown date."""
 UNDATED = (
     "no clock of the recording tells a date: `created`, `start`, `stop` and `year` of 1970 stand for one "
     "that is not known; write the dates into the YAML file"
@@ -37,7 +37,7 @@ UNDATED = (
 
 
 def default_created(recordings: Iterable[Recording]) -> str:
-    """Return when an archive is made if nobody says so: when the recording ended. No clock is asked."""
+    """Return when an archive is made by default: the end of the recording, not the current time."""
     spans = [each.spans().get("utc") for each in recordings]
     ends = [span[1] for span in spans if span is not None]
     return f"{utc_text(max(ends))[:19]}Z" if ends else NO_TIME
@@ -93,7 +93,7 @@ def _describe_streams(recording: Recording) -> str:
 
 
 def _is_simulated(recording: Recording | None) -> bool:
-    """Tell whether transect simulated a recording: the truth beside it is in a frame of its own."""
+    """Return whether transect simulated a recording: the truth beside it is in a frame of its own."""
     return recording is not None and any(each.frame == SIMULATED_WORLD for each in recording.streams)
 
 
@@ -143,7 +143,7 @@ def _day(recording: Recording | None, end: int) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a text as YAML, which takes what JSON writes."""
+    """Return a text as YAML, of which JSON is a subset."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -153,7 +153,7 @@ _OURS = re.compile(r"^(bundle|authority|recording|results|products|investigation
 def build(
     path: Path, folder: Path, context: Path | None = None, *, as_printed: bool = False, products: str = ""
 ) -> BuiltBundle:
-    """Build a bundle of whatever a path names: a file that describes it, a recording, results, a bundle.
+    """Build a bundle from a path: a file that describes it, a recording, results, a bundle.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _bundle_time(path: Path) -> str:
 
 
 def is_undated(config: ArchiveConfig) -> bool:
-    """Tell whether an archive still has the date that stands for an unknown one."""
+    """Return whether an archive still has the placeholder date."""
     return date_text(config.said.created).startswith(NO_TIME[:10])
 
 
@@ -236,7 +236,7 @@ def config_of(path: Path) -> ArchiveConfig:
 
 
 def is_config(path: Path) -> bool:
-    """Tell whether a path is a file that describes an archive; calibrations are YAML, too."""
+    """Return whether a path is a file that describes an archive; calibrations are YAML, too."""
     if not path.is_file() or path.suffix.lower() not in (".yaml", ".yml"):
         return False
     return bool(_OURS(path.read_text(encoding="utf-8", errors="replace")))

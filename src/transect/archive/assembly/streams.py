@@ -43,7 +43,7 @@ _ENTRY = re.compile(r"(?P<names>[\w, ]+) : (?P<shape>.*)").fullmatch
 
 @cache
 def describe_columns(kind: type) -> dict[str, str]:
-    """Return what each canonical column of a type means, out of the documentation of its fields."""
+    """Return the description of each canonical column of a type, from the documentation of its fields."""
     said = describe_fields(kind)
     found: dict[str, str] = {}
     for each in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
@@ -86,7 +86,7 @@ def summary_of(kind: type) -> str:
 
 
 RAW_TYPES = (Image,)
-"""What a sensor gave as it is; other measurements are in physical units, and so calibrated."""
+"""Types with raw sensor data; other measurements are in physical units, i.e. calibrated."""
 
 
 def _no_texts() -> dict[str, str]:
@@ -95,24 +95,24 @@ def _no_texts() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class FilePlacement:
-    """Where the products of a stream go, and what is said of all of them."""
+    """The target of the products of a stream, and their common description."""
 
     collection: Lid
-    stem: str  # how the names of its products and files begin
+    stem: str  # start of the names of its products and files
     context: ProductContext  # without times
     title: str = ""
     description: str = ""
     references: tuple[LabelReference, ...] = ()
-    formats: Mapping[str, str] = field(default_factory=_no_texts)  # of columns, as C prints them
+    formats: Mapping[str, str] = field(default_factory=_no_texts)  # printf formats of columns
     descriptions: Mapping[str, str] = field(default_factory=_no_texts)
-    every: int = 1  # of the payloads: 1 takes all, 10 each tenth
+    every: int = 1  # of the payloads: 1 for all, 10 for every tenth
     kind: Kind = "Product_Observational"
     vid: Vid | None = None
 
 
 @dataclass(frozen=True)
 class Later:
-    """Content that is made when it is written, so that a bundle of any size needs little memory."""
+    """Content that is created on writing, so that large bundles need little memory."""
 
     make: Callable[[], Content]
 
@@ -122,14 +122,14 @@ class Later:
 
 
 def default_level(stream: Stream) -> str:
-    """Return the processing level of a stream (document 002, Table 5)."""
+    """Return the processing level of a stream (InSight SIS, Table 5)."""
     if stream.role != "measurement":
         return "Derived"
     return "Raw" if stream.type in RAW_TYPES else "Calibrated"
 
 
 def stream_products(stream: Stream, placement: FilePlacement) -> Iterator[BundleProduct]:
-    """Give the products of a stream."""
+    """Yield the products of a stream."""
     if stream.loader is None or PAYLOAD not in stream.table.column_names:
         yield table_product(stream, placement)
         return
@@ -161,7 +161,7 @@ def _table(stream: Stream, placement: FilePlacement) -> DelimitedTable:
 
 
 def table_columns(stream: Stream, placement: FilePlacement) -> Iterator[TableColumn]:
-    """Give the columns of a stream: its times, then what it measured."""
+    """Yield the columns of a stream: its times, then what it measured."""
     table, units = stream.table, stream.units
     if _is_dated(stream):
         yield time_column(stream.t_ns)
@@ -178,7 +178,7 @@ def table_columns(stream: Stream, placement: FilePlacement) -> Iterator[TableCol
 def _columns(
     name: str, values: pa.ChunkedArray, unit: str, about: str, formats: Mapping[str, str]
 ) -> Iterator[TableColumn]:
-    """Give a column; of lists of unequal lengths one that is as wide as the longest, and their lengths."""
+    """Yield a column; of lists of unequal lengths one that is as wide as the longest, and their lengths."""
     kind, format = values.type, formats.get(name, "")
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not arrow.holds_numbers(kind):
         yield TableColumn(name, values, unit, about, format)
@@ -195,7 +195,7 @@ def _columns(
 
 
 def _lists(values: pa.ChunkedArray) -> tuple[Any, Any]:
-    """Return lists end to end as numbers, and how many each has; those that are null have none."""
+    """Return concatenated lists of numbers, and their lengths; null lists are empty."""
     import pyarrow.compute as pc
 
     compute: Any = pc
@@ -233,7 +233,7 @@ def _payload_products(
 def _index_product(
     stream: Stream, placement: FilePlacement, names: Mapping[int, str], suffix: str
 ) -> BundleProduct:
-    """Return a table of all payloads: exact times, file, and whatever else was recorded of each."""
+    """Return a table of all payloads: exact times, file, and all other columns."""
     rows = np.fromiter(names, np.int64)
     chosen = stream.replace(source=stream.table.take(arrow.from_numpy(rows)))
     files = [f"{name}{suffix}" for name in names.values()]
@@ -311,7 +311,7 @@ def _map(stream: Stream, row: int, placement: FilePlacement) -> Layers:
 
 
 def _is_colour(stream: Stream) -> bool:
-    """Tell whether the images of a stream have bands, by the first that can be read."""
+    """Return whether the images of a stream have bands, by the first that can be read."""
     for row in range(min(len(stream), 3)):
         try:
             data = stream[row].value.data
@@ -357,7 +357,7 @@ def _values(stream: Stream, placement: FilePlacement) -> DelimitedTable:
     for leaf in leaves_of("", values):
         try:
             column = column_of(leaf)
-        except KeepingError:  # lists of things that are no numbers
+        except KeepingError:  # lists without numbers
             column = arrow.strings([json.dumps(plain_value(each)) for each in leaf.values])
         said = leaf.name.replace("_", " ")
         columns += _columns(leaf.name, pa.chunked_array([column]), leaf.unit, said, placement.formats)
@@ -365,7 +365,7 @@ def _values(stream: Stream, placement: FilePlacement) -> DelimitedTable:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as JSON can hold it: arrays as lists, dataclasses as mappings."""
+    """Return a value for JSON: arrays as lists, dataclasses as mappings."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if dataclasses.is_dataclass(value):

@@ -1,4 +1,4 @@
-"""Products of a recording besides its streams: frames, cameras, source files, a description, pictures."""
+"""Supplementary products of a recording: frames, cameras, source files, a description, browse images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 
 
 def static_frames(recording: Recording) -> list[FrameDefinition]:
-    """Return where static frames are in their parents."""
+    """Return the static frames with their poses in their parents."""
     return [
         FrameDefinition(edge.child, edge.parent, pose[:3], pose[3:])
         for edge in recording.frames.edges
@@ -94,7 +94,7 @@ def cameras_product(recording: Recording, collection: Lid, context: ProductConte
 def sources_product(
     sources: Callable[[], Sequence[SourceFile]], collection: Lid, context: ProductContext
 ) -> BundleProduct:
-    """Return a table of the files that were read, with sizes and hashes; made last, when all are known."""
+    """Return a table of the files that were read, with sizes and hashes; written last, when all are known."""
 
     def make() -> DelimitedTable:
         files = sources()
@@ -125,7 +125,7 @@ def _table(
 def description_product(
     recording: Recording, collection: Lid, context: ProductContext, date: str
 ) -> BundleProduct:
-    """Return a text that says what was recorded: streams, types, rates, frames, and what readers noticed."""
+    """Return a text description of a recording: streams, types, rates, frames, and notes of the reader."""
     text = "\n".join(_description(recording))
     name = "description"
     standard = "7-Bit ASCII Text" if text.isascii() else "UTF-8 Text"
@@ -162,7 +162,7 @@ def _row(stream: Stream) -> list[str]:
 def browse_products(
     stream: Stream, products: Sequence[BundleProduct], collection: Lid, count: int, every: int
 ) -> Iterator[BundleProduct]:
-    """Give pictures of some of a stream's images, evenly spread; each refers to the product that it shows."""
+    """Yield browse images of some images of a stream, evenly spaced, with references to their products."""
     shown = [each for each in products if each.kind == "Product_Observational"]
     chosen = np.unique(np.linspace(0, len(shown) - 1, min(count, len(shown))).round().astype(int))
     for number in chosen.tolist():
@@ -177,7 +177,7 @@ def browse_products(
 
 
 def _picture(stream: Stream, row: int) -> EncodedPicture:
-    """Return one image as PNG of 8 bits; other numbers are stretched to that."""
+    """Return one image as 8-bit PNG; other pixel types are scaled."""
     from transect.formats.shared.images import encode_image
 
     image = load(stream, row)

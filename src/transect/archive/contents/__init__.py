@@ -1,1 +1,1 @@
-"""The bytes of products: tables, clouds, images, texts, and files that are kept as they are."""
+"""Contents of data files: tables, images, texts, and unmodified files."""

@@ -20,8 +20,8 @@ from ..labels.objects import DataObject, FieldGroup, HeaderObject, TableField, T
 
 MISSING, HIGH, LOW = "missing_constant", "high_representation_saturation", "low_representation_saturation"
 _FORMAT = re.compile(r"%[+-]?(\d+)(\.\d+)?[doxfeEs]").fullmatch
-_NUMBERS = (-99999, -999999, -9999999, -16777216, 99999, 999999, 9999999, 16777216)
-"""For what was not measured: a float of 32 bits holds each of them exactly."""
+_MISSING_CONSTANTS = (-99999, -999999, -9999999, -16777216, 99999, 999999, 9999999, 16777216)
+"""Candidate special constants for missing values, exact in 32-bit floats."""
 
 
 def _no_constants() -> dict[str, str]:
@@ -30,7 +30,7 @@ def _no_constants() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of a table that is to be written, or k alike side by side."""
+    """A column of a table, or a group of k equal columns."""
 
     name: str
     # (n,) or (n, k), numpy or Arrow: numbers, texts or truth values; NaN and null are not measured
@@ -61,7 +61,7 @@ class Spelled:
 
     @property
     def is_text(self) -> bool:
-        """Whether it may hold any sign."""
+        """Whether it may contain any character."""
         return self.data_type.endswith("_String")
 
     @property
@@ -147,7 +147,7 @@ def _spell_numbers(column: TableColumn, values: pa.Array) -> tuple[pa.Array, str
 
 
 def unmeasured(numbers: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
-    """Return which numbers need which special constant; nothing where none does."""
+    """Return the rows that need each special constant; empty if none do."""
     if numbers.dtype.kind != "f" or np.isfinite(numbers).all():
         return {}
     masks = {MISSING: np.isnan(numbers), HIGH: np.isposinf(numbers), LOW: np.isneginf(numbers)}
@@ -163,7 +163,7 @@ def choose_constants(
     if lacking:
         known = [float(text) for text in constants.values()]
         used = np.concatenate([numbers[np.isfinite(numbers)].astype(np.float64), known])
-        free = [each for each in _NUMBERS if not (np.abs(used - each) < 1.0).any()]
+        free = [each for each in _MISSING_CONSTANTS if not (np.abs(used - each) < 1.0).any()]
         if len(free) < len(lacking):
             what = "no number is left for what was not measured"
             raise UsageError(what, where=column.name, hint="give the column's constants")
@@ -208,8 +208,8 @@ def time_column(t_ns: Any, description: str = "Time, UTC") -> TableColumn:
 
 
 CRLF = "\r\n"
-ROWS = 1 << 15
-"""Records that are joined at a time."""
+ROWS_PER_BATCH = 1 << 15
+"""Number of records that are joined at a time."""
 _NUMBER_TYPES = {
     "i1": "SignedByte", "u1": "UnsignedByte", "i2": "SignedLSB2", "i4": "SignedLSB4", "i8": "SignedLSB8",
     "u2": "UnsignedLSB2", "u4": "UnsignedLSB4", "u8": "UnsignedLSB8", "f4": "IEEE754LSBSingle",
@@ -271,10 +271,10 @@ def _delimited_field(each: Spelled) -> TableField | FieldGroup:
 
 
 def _lines(spelled: Sequence[Spelled], records: int) -> Iterator[pa.Array]:
-    """Give the records with their ends, some at a time."""
-    for at in range(0, records, ROWS):
+    """Yield the records with their ends, some at a time."""
+    for at in range(0, records, ROWS_PER_BATCH):
         parts = [
-            quoted(texts.slice(at, ROWS), ",") if each.is_text else texts.slice(at, ROWS)
+            quoted(texts.slice(at, ROWS_PER_BATCH), ",") if each.is_text else texts.slice(at, ROWS_PER_BATCH)
             for each in spelled
             for texts in each.texts
         ]

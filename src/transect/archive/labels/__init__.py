@@ -1,1 +1,1 @@
-"""Labels: what lies in files (`objects`), what is said of it (`areas`), and the whole text (`products`)."""
+"""Labels: objects in files (`objects`), further areas (`areas`), and complete labels (`products`)."""

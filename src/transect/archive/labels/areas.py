@@ -1,4 +1,4 @@
-"""What a label says of a product besides its files: what it is, what it is of, and what it refers to."""
+"""Areas of a label other than files: identification, context and references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..standard import Standard
 from ..xml import LabelElement, ascii_text, group, leaf, nil
 
 LEVELS = ("Raw", "Partially Processed", "Calibrated", "Derived")
-"""Processing levels, the lowest first (document 002, Table 5). Telemetry is not archived."""
+"""Processing levels, the lowest first (InSight SIS, Table 5). Telemetry is not archived."""
 SUBJECTS = {
     "Product_Observational": "data", "Product_Ancillary": "ancillary", "Product_Document": "document",
     "Product_Browse": "browse", "Product_Collection": "collection", "Product_Bundle": "bundle",
@@ -23,7 +23,7 @@ _HOST, _INSTRUMENT = "is_instrument_host", "is_instrument"
 
 @dataclass(frozen=True)
 class LabelSubject:
-    """Something that data is about, or was made with: a mission, a robot, an instrument, a planet."""
+    """A mission, robot, instrument or target of the data."""
 
     # as registered, where it is
     name: str
@@ -35,7 +35,7 @@ class LabelSubject:
 
 @dataclass(frozen=True)
 class ProductContext:
-    """What a product is of."""
+    """The context of a product."""
 
     # (str, str) start and stop in UTC, as `utc_text` writes them; None where that is not known
     times: tuple[str, str] | None = None
@@ -86,7 +86,7 @@ class LabelReference:
 
 @dataclass(frozen=True)
 class CitationInformation:
-    """How to cite a product."""
+    """Citation of a product."""
 
     description: str
     year: int

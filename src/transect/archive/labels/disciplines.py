@@ -1,4 +1,4 @@
-"""What dictionaries say: missions (msn), processing (proc), display (disp) and geometry (geom)."""
+"""Areas of discipline dictionaries: missions (msn), processing (proc), display (disp), geometry (geom)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..identifiers import Lid, Lidvid
 from ..xml import LabelElement, ascii_text, group, leaf, nil
 from .areas import LabelReference, short_text
 
-MOST_PARAMETERS = 64
-"""Of a process, that a label lists."""
+MAX_PARAMETERS = 64
+"""Largest number of parameters of a process in a label."""
 ARRAY = "image"
 """What labels call the array of an image."""
 
@@ -29,7 +29,7 @@ class Mission:
     sols: tuple[int, int | None] | None = None  # (int, int or None) first and last day of the surface mission
 
     def element(self) -> LabelElement | None:
-        """Return what a label says of it; None if nothing is known."""
+        """Return its element in a label; None if nothing is known."""
         start, stop = self.clock or ("", "")
         first, last = self.sols or (None, None)
         surface = None
@@ -61,7 +61,7 @@ def processing(
     name, _, version = provenance.tool.partition(" ")
     parameters = [
         group("proc:Parameter", leaf("proc:name", short_text(key)), leaf("proc:value", short_text(value)))
-        for key, value in list(flat_parameters(provenance.parameters))[:MOST_PARAMETERS]
+        for key, value in list(flat_parameters(provenance.parameters))[:MAX_PARAMETERS]
     ]
     program = group(
         "proc:Software_Program", leaf("proc:name", name),
@@ -81,7 +81,7 @@ def processing(
 
 
 def flat_parameters(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Give parameters by name, those inside others as `outer.inner`; long texts and lists are left out."""
+    """Yield parameters by name, those inside others as `outer.inner`; long texts and lists are left out."""
     for key, value in sorted(values.items()):
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
@@ -123,7 +123,7 @@ def display(colour: bool, identifier: str = ARRAY, upward: bool = False) -> Labe
 
 @dataclass(frozen=True)
 class FrameDefinition:
-    """Where a frame is in another one."""
+    """Pose of a frame in another one."""
 
     name: str
     parent: str
@@ -142,7 +142,7 @@ class ArmState:
 def geometry(
     frames: Sequence[FrameDefinition] = (), arms: Sequence[ArmState] = (), description: str = ""
 ) -> LabelElement | None:
-    """Return where frames are and how arms are bent; None if nothing is known."""
+    """Return poses of frames and joint angles of arms; None if nothing is known."""
     if not frames and not arms:
         return None
     spaces = (_space(frame, number) for number, frame in enumerate(frames, 1))

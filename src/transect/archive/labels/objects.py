@@ -1,4 +1,4 @@
-"""What lies in a file, and the elements that describe it: headers, tables, arrays, text, encoded images."""
+"""Objects in a file, and the elements that describe them: headers, tables, arrays, text, encoded images."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TableObject:
 
 @dataclass(frozen=True)
 class ArrayObject:
-    """Elements along axes, the last the fastest."""
+    """Array elements, the last axis fastest."""
 
     kind: str  # `Array_2D_Image`, `Array_3D_Image`, `Array_2D`, `ArrayObject`, ...
     offset: int
@@ -234,7 +234,10 @@ def _picture(picture: EncodedImage) -> LabelElement:
 
 
 def _inventory(inventory: InventoryTable) -> LabelElement:
-    members = (("Member Status", "ASCII_String", 1), ("LIDVID_LID", "ASCII_LIDVID_LID", LONGEST_MEMBER))
+    members = (
+        ("Member Status", "ASCII_String", 1),
+        ("LIDVID_LID", "ASCII_LIDVID_LID", MAX_MEMBER_CHARACTERS),
+    )
     fields = (
         group(
             "Field_Delimited", leaf("name", name), leaf("field_number", number), leaf("data_type", kind),
@@ -253,7 +256,7 @@ def _inventory(inventory: InventoryTable) -> LabelElement:
     )  # fmt: skip
 
 
-LONGEST_MEMBER = 255
+MAX_MEMBER_CHARACTERS = 255
 _WRITERS: dict[type, Callable[[Any], LabelElement]] = {
     HeaderObject: _header, TableObject: _table, ArrayObject: _array, TextObject: _text,
     EncodedImage: _picture,

@@ -1,4 +1,4 @@
-"""Labels: the whole text for a product, a collection or a bundle."""
+"""Complete labels of products, collections and bundles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AREAS = {
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file as it was written."""
+    """A written file."""
 
     name: str
     size: int  # bytes

@@ -16,7 +16,7 @@ from transect.formats.pds4.label import NAMESPACE
 from .labels import FileEntry, Label, child_line, name_problems, text_of
 from .problems import ValidationProblem, located, problem
 
-HEAD = 64
+HEADER_BYTES = 64
 STANDARDS = ("document_standard_id", "encoding_standard_id", "external_standard_id")
 _PDFA = re.compile(rb"""pdfaid:part\s*(?:>|=\s*["'])\s*[1-4]""").search
 _ENCRYPTED = re.compile(rb"/Encrypt\s+\d+\s+\d+\s+R").search
@@ -68,7 +68,7 @@ TYPES = {
 
 
 def standards_of(area: Any) -> Iterator[tuple[str, int]]:
-    """Give the standards that the objects of a file follow, with their lines."""
+    """Yield the standards that the objects of a file follow, with their lines."""
     for tag in STANDARDS:
         for element in area.iter(NAMESPACE + tag):
             yield (element.text or "").strip(), element.sourceline or 0
@@ -92,7 +92,7 @@ EXTENSIONS = {
 
 
 def extension_problems(name: str, area: Any) -> Iterator[ValidationProblem]:
-    """Give a warning if a file is not called as its encoding_standard_id lets expect."""
+    """Yield a warning if a file is not called as its encoding_standard_id lets expect."""
     if local_name(area) in ("Document_File", "File_Area_External") or "." not in name:
         return
     for element in area.iter(f"{NAMESPACE}encoding_standard_id"):
@@ -107,7 +107,7 @@ def extension_problems(name: str, area: Any) -> Iterator[ValidationProblem]:
 
 
 def type_problems(path: Path, area: Any) -> Iterator[ValidationProblem]:
-    """Give what contradicts the standards of a file; `area` is its file area, or a `Document_File`."""
+    """Yield what contradicts the standards of a file; `area` is its file area, or a `Document_File`."""
     for standard, line in dict(standards_of(area)).items():
         lowered = standard.lower()
         document = local_name(area) == "Document_File"
@@ -130,7 +130,7 @@ def type_problems(path: Path, area: Any) -> Iterator[ValidationProblem]:
 def _problems(
     path: Path, standard: str, line: int, kind: FileType, document: bool
 ) -> Iterator[ValidationProblem]:
-    """Give a problem if the name does not end, or the file not begin, as its type does.
+    """Yield a problem if the name does not end, or the file not begin, as its type does.
 
     Of documents only the bytes of pictures are looked at: their formats are for reading, not for programs.
     """
@@ -140,7 +140,7 @@ def _problems(
         yield problem(kind.wrong_name, text, severity="warning", line=line)
     elif kind.begins is not None and not (document and kind.wrong_name):
         with path.open("rb") as file:
-            head = file.read(HEAD)
+            head = file.read(HEADER_BYTES)
         if not kind.begins.match(head):
             severity = "warning" if kind.wrong_bytes.endswith("_mimetype") else "error"
             text = f"the label says {standard}, but the file does not begin as one"
@@ -211,7 +211,7 @@ def find_file(label: Label, entry: FileEntry) -> tuple[Path | None, list[Validat
 
 
 def file_name(label: Label, entry: FileEntry) -> str:
-    """Return the name of a file from the folder of the label, as it is on the disk if it is there."""
+    """Return the name of a file from the folder of the label, as it is on the disk if it exists."""
     path = find_file(label, entry)[0] if entry.safe else None
     return entry.name if path is None else path.relative_to(label.path.parent).as_posix()
 
@@ -232,7 +232,7 @@ def _names(folder: Path, _: int) -> dict[str, str]:
 
 
 def file_problems(entry: FileEntry, path: Path) -> Iterator[ValidationProblem]:
-    """Give what is wrong with a file that is there: name, size, checksum, type."""
+    """Yield problems of a file that is there: name, size, checksum, type."""
     found = [*name_problems(path.name), *_size(entry, path), *_checksum(entry, path)]
     found += type_problems(path, entry.area)
     yield from located(found, data=entry.name, line=entry.line)
@@ -272,7 +272,7 @@ def md5_of(path: Path) -> str:
 
 
 def manifest_problems(manifest: Mapping[Path, str], path: Path, name: str) -> Iterator[ValidationProblem]:
-    """Give what a checksum manifest says against a file."""
+    """Yield what a checksum manifest says against a file."""
     said = manifest.get(path.resolve())
     if said is None:
         yield problem("label.missing_checksum", f"{name} is not in the checksum manifest")

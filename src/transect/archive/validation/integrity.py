@@ -39,7 +39,7 @@ class LabelSummary:
 
 
 def common_problems(labels: Sequence[LabelSummary]) -> Iterator[ValidationProblem]:
-    """Give what labels that are checked together must not share: an identifier, a file; and mixed models."""
+    """Yield what labels that are checked together must not share: an identifier, a file; and mixed models."""
     by_id: dict[str, list[LabelSummary]] = defaultdict(list)
     by_file: dict[str, list[LabelSummary]] = defaultdict(list)
     for each in labels:
@@ -70,7 +70,7 @@ class LabelSet:
 
     labels: Sequence[LabelSummary]
     root: LabelSummary | None  # the bundle, or the collection, that is validated
-    strict: bool = True  # whether a member that is not there is an error
+    strict: bool = True  # whether a member that does not exist is an error
     elsewhere: Sequence[LabelSummary] = ()  # labels that count as being there, and are not judged
     _found: dict[str, list[LabelSummary]] = field(default_factory=lambda: defaultdict(list), init=False)
 
@@ -79,7 +79,7 @@ class LabelSet:
             self._found[each.lid].append(each)
 
     def problems(self) -> Iterator[ValidationProblem]:
-        """Give what is wrong with members and references."""
+        """Yield problems of members and references."""
         for each in self.labels:
             if each.members:
                 yield from self._members(each)
@@ -93,7 +93,7 @@ class LabelSet:
                 yield replace(each, **where)
 
     def _found_problems(self, member: MemberEntry, parent: LabelSummary) -> Iterator[ValidationProblem]:
-        """Give what is wrong with the products that a member is: none, several, or of another family."""
+        """Yield problems of the products that a member is: none, several, or of another family."""
         same = self._found.get(member.lid, [])
         found = [each for each in same if not member.vid or each.vid == member.vid]
         names = ", ".join(each.name for each in found)
@@ -144,7 +144,7 @@ class LabelSet:
                     yield problem("integrity.reference_not_found", text, file=each.name, line=line)
 
     def context_problems(self) -> Iterator[ValidationProblem]:
-        """Give context products that the products of a collection name, and the collection does not."""
+        """Yield context products that the products of a collection name, and the collection does not."""
         for parent in self.labels:
             if parent.kind != "Product_Collection":
                 continue
@@ -158,7 +158,7 @@ class LabelSet:
 
 
 def unlabelled(files: Iterable[str], labels: Iterable[LabelSummary]) -> Iterator[ValidationProblem]:
-    """Give a warning for each file that no label names."""
+    """Yield a warning for each file that no label names."""
     named = {file for each in labels for file in each.files} | {each.name for each in labels}
     for file in files:
         if file not in named:
@@ -168,7 +168,7 @@ def unlabelled(files: Iterable[str], labels: Iterable[LabelSummary]) -> Iterator
 def growth_problems(
     old: Sequence[LabelSummary], old_root: Path, new: Sequence[LabelSummary], new_root: Path
 ) -> Iterator[ValidationProblem]:
-    """Give what must not happen between two states of an archive.
+    """Yield what must not happen between two states of an archive.
 
     A label or file that differs although its version is the same; a product that is gone; a version below
     that of the older state.

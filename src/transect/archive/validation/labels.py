@@ -1,4 +1,4 @@
-"""Labels as a validator sees them: the tree with its lines, what it names elsewhere, and legal names."""
+"""Parsed labels: the tree with its lines, references, and valid names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from transect.archive.identifiers import LONGEST, is_reserved
+from transect.archive.identifiers import MAX_PART_CHARACTERS, is_reserved
 from transect.base.xml import load_xml, local_name
 from transect.formats.pds4.label import NAMESPACE
 
@@ -108,12 +108,12 @@ class Label:
 
     @cached_property
     def lid(self) -> str:
-        """The logical identifier, or nothing."""
+        """The logical identifier, or ""."""
         return text_of(self.area, "logical_identifier")
 
     @cached_property
     def vid(self) -> str:
-        """The version, or nothing."""
+        """The version, or ""."""
         return text_of(self.area, "version_id")
 
     @property
@@ -188,7 +188,7 @@ class Label:
 
 
 def text_of(element: Any, tag: str) -> str:
-    """Return the text of a child, without blanks around it; nothing if there is none."""
+    """Return the text of a child, without blanks around it; "" if there is none."""
     found = None if element is None else element.find(NAMESPACE + tag)
     return found.text.strip() if found is not None and found.text else ""
 
@@ -200,7 +200,7 @@ def child_line(element: Any, tag: str) -> int:
 
 
 def children(element: Any) -> Iterator[tuple[str, Any]]:
-    """Give the children of an element by their names."""
+    """Yield the children of an element by their names."""
     for each in element:
         tag = each.tag
         if isinstance(tag, str):
@@ -224,10 +224,10 @@ COLLECTIONS = frozenset(
 
 
 def name_problems(name: str, folder: bool = False) -> Iterator[ValidationProblem]:
-    """Give what is wrong with one name; of several things the first."""
+    """Yield problems of one name; of several things the first."""
     what = "directory" if folder else "file"
-    if len(name) > LONGEST:
-        text = f"the name has {len(name)} letters; {LONGEST} are allowed"
+    if len(name) > MAX_PART_CHARACTERS:
+        text = f"the name has {len(name)} letters; {MAX_PART_CHARACTERS} are allowed"
         yield problem(f"{what}.name_too_long", text)
     elif not _LEGAL(name) or (folder and "." in name):
         allowed = "letters, digits, _ and -" if folder else "letters, digits, _, . and -"
@@ -241,7 +241,7 @@ def name_problems(name: str, folder: bool = False) -> Iterator[ValidationProblem
 
 
 def tree_problems(files: Iterable[str], folders: Iterable[str]) -> Iterator[ValidationProblem]:
-    """Give what is wrong with the names in a tree, paths from its root."""
+    """Yield problems of the names in a tree, paths from its root."""
     seen: dict[str, str] = {}
     for path, folder in [*((each, False) for each in files), *((each, True) for each in folders)]:
         name = PurePosixPath(path).name
@@ -254,7 +254,7 @@ def tree_problems(files: Iterable[str], folders: Iterable[str]) -> Iterator[Vali
 
 
 def folder_problems(folders: Iterable[str], depth: int) -> Iterator[ValidationProblem]:
-    """Give a warning for each folder inside a collection that has the name of a collection.
+    """Yield a warning for each folder inside a collection that has the name of a collection.
 
     Parameters
     ----------

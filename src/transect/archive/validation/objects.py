@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from transect.base.arrays import Bytes
 
-BLOCK = 1 << 22
-"""Elements that are looked at together."""
+BLOCK_ELEMENTS = 1 << 22
+"""Number of elements that are checked at a time."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def define_array(element: Any, kind: str) -> tuple[ArrayDef | None, list[Validat
 
 
 def array_problems(array: ArrayDef, data: Bytes) -> Iterator[ValidationProblem]:
-    """Give what is wrong with the values of an array."""
+    """Yield problems of the values of an array."""
     from transect.formats.pds4.reading import BINARY
 
     missing = array.offset + array.size - len(data)
@@ -116,8 +116,8 @@ def _values(array: ArrayDef, values: Any) -> Iterator[tuple[int, ValidationProbl
         return
     for each in constant_problems(array.constants, values.dtype, "array"):
         yield 0, each
-    for start in range(0, len(values), BLOCK):
-        block = values[start : start + BLOCK]
+    for start in range(0, len(values), BLOCK_ELEMENTS):
+        block = values[start : start + BLOCK_ELEMENTS]
         checked = ~is_constant(block, array.constants)
         if block.dtype.kind == "f":
             checked &= ~np.isnan(block)
@@ -149,7 +149,7 @@ def _near(scaled: Any, array: ArrayDef) -> Any:
 
 
 def _merge(found: Iterator[tuple[int, ValidationProblem]]) -> Iterator[ValidationProblem]:
-    """Give each kind of problem once: the first, and how many there are in all blocks."""
+    """Yield each kind of problem once: the first, and how many there are in all blocks."""
     import dataclasses
 
     kinds: dict[str, ValidationProblem] = {}
@@ -210,7 +210,7 @@ def _object(element: Any, kind: str, what: TableDef | ArrayDef | None) -> DataOb
 
 
 def _overlaps(objects: list[DataObjectDef]) -> Iterator[ValidationProblem]:
-    """Give a problem for each object that begins before another ends, and a warning for their order."""
+    """Yield a problem for each object that begins before another ends, and a warning for their order."""
     ordered = sorted(objects, key=lambda each: each.offset)
     end, before = 0, ""
     for each in ordered:
@@ -230,7 +230,7 @@ def _overlaps(objects: list[DataObjectDef]) -> Iterator[ValidationProblem]:
 def object_problems(
     entry: FileEntry, path: Path, objects: list[DataObjectDef], options: ValidationOptions
 ) -> Iterator[ValidationProblem]:
-    """Give what is wrong with the data of the objects of a file."""
+    """Yield problems of the data of the objects of a file."""
     wanted = [each for each in objects if each.what is not None]
     found: list[ValidationProblem] = list(_short(objects, path.stat().st_size))
     if wanted:
@@ -245,7 +245,7 @@ def object_problems(
 
 
 def _short(objects: list[DataObjectDef], size: int) -> Iterator[ValidationProblem]:
-    """Give a problem for each header or text that goes on after the end of the file."""
+    """Yield a problem for each header or text that goes on after the end of the file."""
     for each in objects:
         if each.what is None and each.size is not None and each.offset + each.size > size:
             yield problem(
@@ -255,7 +255,7 @@ def _short(objects: list[DataObjectDef], size: int) -> Iterator[ValidationProble
 
 
 def undescribed(objects: list[DataObjectDef], entry: FileEntry, size: int) -> Iterator[ValidationProblem]:
-    """Give a warning for each part of a file that no object describes."""
+    """Yield a warning for each part of a file that no object describes."""
     if any(each.size is None for each in objects):
         return
     end = 0

@@ -16,7 +16,7 @@ ValidationScope = Literal["label", "folder", "collection", "bundle"]
 
 @dataclass(frozen=True)
 class ValidationOptions:
-    """How strictly, and by which files, labels are judged."""
+    """Strictness and input files of a validation."""
 
     rule: ValidationScope | None = (
         None  # what each path is; None: a file is a label, a folder a folder of labels
@@ -33,7 +33,7 @@ class ValidationOptions:
     products: bool = True  # whether labels are checked one by one, besides how they fit together
     formats: bool = True  # whether values are compared with `field_format` and `validation_format`
     strict_fields: bool = False  # whether anything but blanks between fixed fields is told
-    strict_members: bool = True  # whether a member that is not there is an error; else a warning
+    strict_members: bool = True  # whether a member that does not exist is an error; else a warning
     complete: bool = False  # whether each byte of a data file must be described
     unlabelled: bool = True  # whether files that no label names are told
     recurse: bool = True  # whether folders inside a folder are looked into
@@ -54,7 +54,7 @@ class ValidationOptions:
 
 @dataclass(frozen=True)
 class ValidationTarget:
-    """What is validated together."""
+    """Labels that are validated together."""
 
     root: Path  # folder that all names are told from
     rule: ValidationScope
@@ -131,6 +131,6 @@ def _common(paths: Sequence[Path]) -> Path:
 
 
 def batches(paths: Sequence[Path], size: int) -> Iterator[Sequence[Path]]:
-    """Give paths in parts of equal size."""
+    """Yield paths in parts of equal size."""
     for start in range(0, len(paths), size):
         yield paths[start : start + size]

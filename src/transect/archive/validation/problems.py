@@ -60,7 +60,7 @@ def problem(kind: str, text: str, **where: Any) -> ValidationProblem:
 
 
 def located(problems: Iterable[ValidationProblem], **where: Any) -> Iterator[ValidationProblem]:
-    """Give problems with what they do not say of their place filled in."""
+    """Yield problems with what they do not say of their place filled in."""
     for each in problems:
         missing = {name: value for name, value in where.items() if not getattr(each, name)}
         yield replace(each, **missing) if missing else each

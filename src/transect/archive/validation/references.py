@@ -34,7 +34,7 @@ class RegisteredProduct:
     versions: frozenset[str]
 
     def has(self, vid: str) -> bool:
-        """Tell whether there is, or was, a version: the list has the newest ones."""
+        """Return whether there is, or was, a version: the list has the newest ones."""
         return vid in self.versions or version_of(vid) <= max(map(version_of, self.versions), default=())
 
 
@@ -90,7 +90,7 @@ def find_context(folders: Iterable[Path]) -> Path | None:
 def context_problems(
     label: Label, context: ContextCatalogue, mismatches: bool
 ) -> Iterator[ValidationProblem]:
-    """Give the context products that a label names and nobody registered, or registered otherwise."""
+    """Yield the context products that a label names and nobody registered, or registered otherwise."""
     for each in label.references:
         if not _CONTEXT(each.type) or (each.type.endswith("_to_other") and ":context:" not in each.target):
             continue
@@ -106,7 +106,7 @@ def context_problems(
 
 
 def _mismatches(reference: IdentifierReference, known: RegisteredProduct) -> Iterator[ValidationProblem]:
-    """Give a warning if the element that holds a reference has another name or type than is registered."""
+    """Yield a warning if the element that holds a reference has another name or type than is registered."""
     holder = reference.element.getparent()
     name, type_ = text_of(holder, "name"), text_of(holder, "type")
     for said, registered, what in ((name, known.names, "name"), (type_, known.types, "type")):
@@ -123,7 +123,7 @@ def _mismatches(reference: IdentifierReference, known: RegisteredProduct) -> Ite
 
 
 def local_problems(label: Label) -> Iterator[ValidationProblem]:
-    """Give references to objects of the label that it does not have."""
+    """Yield references to objects of the label that it does not have."""
     known = {(each.text or "").strip() for each in label.root.iter(f"{NAMESPACE}local_identifier")}
     for each in label.root.iter(f"{NAMESPACE}local_identifier_reference"):
         said = (each.text or "").strip()
@@ -136,7 +136,7 @@ def local_problems(label: Label) -> Iterator[ValidationProblem]:
 
 
 def identifier_problems(label: Label) -> Iterator[ValidationProblem]:
-    """Give what is wrong with the identifier and version of a label."""
+    """Yield problems of the identifier and version of a label."""
     area = label.area
     parsers = {"logical_identifier": (label.lid, Lid), "version_id": (label.vid, Vid.parse)}
     for tag, (text, parse) in parsers.items() if area is not None else ():
@@ -211,7 +211,7 @@ def _records(path: Path) -> Iterator[MemberEntry]:
 
 
 def count_problems(label: Label) -> Iterator[ValidationProblem]:
-    """Give inventories with another number of records than the label says.
+    """Yield inventories with another number of records than the label says.
 
     How a collection fits together is checked also where data files are not looked into.
     """
@@ -228,7 +228,7 @@ def count_problems(label: Label) -> Iterator[ValidationProblem]:
 
 
 def inventory_problems(label: Label) -> Iterator[ValidationProblem]:
-    """Give members that are named twice, and records that are of neither a primary nor a secondary member."""
+    """Yield duplicate members, and records of neither a primary nor a secondary member."""
     counted = Counter(each.name for each in members_of(label))
     for each in members_of(label):
         if counted.pop(each.name, 1) > 1:

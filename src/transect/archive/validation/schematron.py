@@ -22,8 +22,8 @@ SCH = "{http://purl.oclc.org/dsdl/schematron}"
 XSL = "http://www.w3.org/1999/XSL/Transform"
 PART, END = "\ue000", "\ue001"
 """Signs of the private area: between the parts of a failure, and after it."""
-GROWTHS = 3
-"""How often rules are compiled for what is new in a label, before all are."""
+MAX_PARTIAL_COMPILATIONS = 3
+"""After this number of compilations of rules for new elements, all rules are compiled."""
 CONFINED = {"allowedProtocols": "", "allow-external-functions": "off"}
 """Rules that lie beside a label may be hostile: they read no file, address or environment variable."""
 _STEP = re.compile(r"(?:[\w.-]+:)?([\w.-]+)(?:\[.*)?$", re.DOTALL).match
@@ -49,7 +49,7 @@ class SchematronRule:
     namespaces: dict[str, str]  # prefixes of the schema
 
     def concerns(self, present: frozenset[str]) -> bool:
-        """Tell whether the rule can fire on a label that has these elements."""
+        """Return whether the rule can fire on a label that has these elements."""
         return self.names is None or not self.names.isdisjoint(present)
 
 
@@ -207,7 +207,7 @@ class Schematron:
         return read_rules(self.paths)
 
     def failures(self, text: str, present: frozenset[str]) -> Iterator[FailedAssertion]:
-        """Give the assertions that a label does not fulfil.
+        """Yield the assertions that a label does not fulfil.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class Schematron:
         if not present <= self._present:
             self._growths += 1
             self._present |= present
-            whole = self._growths > GROWTHS
+            whole = self._growths > MAX_PARTIAL_COMPILATIONS
             chosen = [rule for rule in self.rules if whole or rule.concerns(self._present)]
             if len(chosen) != self._count:
                 self._program = saxon.compile(stylesheet(chosen))

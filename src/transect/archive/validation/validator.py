@@ -36,7 +36,7 @@ PDS4 = b"pds.nasa.gov/pds4"
 
 @dataclass(frozen=True)
 class LabelResult:
-    """What came out for one label; `seen` is None if it is none."""
+    """The result for one label; `seen` is None if the file is not a label."""
 
     problems: tuple[ValidationProblem, ...]
     seen: LabelSummary | None
@@ -138,7 +138,7 @@ def open_label(path: Path, name: str) -> tuple[Label | None, list[ValidationProb
 
 
 def reserved_names(label: Label) -> Iterator[ValidationProblem]:
-    """Give a warning for a label that is called as a bundle or a collection is, and is none."""
+    """Yield a warning for a label that is called as a bundle or a collection is, and is none."""
     lowered = label.path.name.lower()
     for word, kind in (("bundle", "Product_Bundle"), ("collection", "Product_Collection")):
         if lowered.startswith((f"{word}_", f"{word}.")) and label.kind not in (
@@ -222,8 +222,8 @@ def _newest(collections: Sequence[LabelSummary], named: dict[str, str]) -> list[
     return list(chosen.values())
 
 
-FEWEST, BATCH = 60, 50
-"""Labels below which other processes cost more than they save, and labels that one is given at a time."""
+MIN_PARALLEL_LABELS, BATCH = 60, 50
+"""Smallest number of labels for parallel processing, and labels per batch."""
 
 
 def validate(paths: Sequence[Path], options: ValidationOptions, jobs: int = 1) -> ValidationReport:
@@ -281,7 +281,7 @@ def _run(what: ValidationTarget, options: ValidationOptions, jobs: int) -> Valid
 def _without_data(
     found: Sequence[ValidationProblem], seen: Sequence[LabelSummary]
 ) -> Iterator[ValidationProblem]:
-    """Give problems, but not that a file is no label if a label says that it is data."""
+    """Yield problems, but not that a file is no label if a label says that it is data."""
     data = {file for each in seen for file in each.files}
     for each in found:
         if each.kind != "label.not_understandable" or each.file not in data:
@@ -338,7 +338,7 @@ def _growth(
 
 
 def _notes(judge: LabelValidator, found: Sequence[ValidationProblem]) -> Iterator[str]:
-    """Give what was not checked, and what to do about it."""
+    """Yield what was not checked, and what to do about it."""
     if not judge.options.products:
         return
     checker = judge.checker
@@ -364,7 +364,7 @@ def _notes(judge: LabelValidator, found: Sequence[ValidationProblem]) -> Iterato
 
 
 def _rule_notes(what: ValidationTarget, seen: Sequence[LabelSummary]) -> Iterator[str]:
-    """Give a note if a folder is a bundle or a collection, and was not judged as one."""
+    """Yield a note if a folder is a bundle or a collection, and was not judged as one."""
     top = {each.kind for each in seen if "/" not in each.name} if what.rule == "folder" else set()
     for kind, rule in (("Product_Bundle", "bundle"), ("Product_Collection", "collection")):
         if kind in top:
@@ -378,8 +378,8 @@ _judge: LabelValidator | None = None
 
 
 def _check_all(judge: LabelValidator, labels: Sequence[Path], jobs: int) -> Iterator[LabelResult]:
-    """Give what each label has, in their order; several processes take a batch each."""
-    if jobs <= 1 or len(labels) < FEWEST:
+    """Yield what each label has, in their order; several processes take a batch each."""
+    if jobs <= 1 or len(labels) < MIN_PARALLEL_LABELS:
         yield from (judge.check(path) for path in labels)
         return
     with process_pool(jobs, _start, (judge.options, judge.root)) as pool:

@@ -95,8 +95,8 @@ def _repair_schema(content: bytes) -> bytes:
     return _EMPTY_CHOICE.sub(b"", content).replace(rb"\/", b"/")
 
 
-MOST_KEPT = 64
-"""Sets of schemas that stay loaded and compiled."""
+MAX_CACHED_SCHEMAS = 64
+"""Largest number of schema sets in the cache."""
 ROLES: dict[str, Severity] = {"warn": "warning", "warning": "warning", "info": "info", "information": "info"}
 
 
@@ -112,7 +112,7 @@ class Checker:
     schematron: bool = field(default_factory=lambda: importlib.util.find_spec("saxonche") is not None)
 
     def problems(self, label: Label) -> Iterator[ValidationProblem]:
-        """Give what is wrong with how a label names its schemas, and what these say of it."""
+        """Yield problems of how a label names its schemas, and what these say of it."""
         yield from declarations(label)
         if self.schemas or self.own_xsd:
             yield from _or_error(self._by_xsd(label))
@@ -135,7 +135,7 @@ class Checker:
             yield from _validator(known, self.schemas.folders).problems(label.root, unknown)
 
     def _unresolved(self, place: str, lost: str, kind: str, line: int) -> ValidationProblem:
-        """Return the problem of a schema that is not there; one that a catalog should know is an error."""
+        """Return the problem of a schema that does not exist; one that a catalog should know is an error."""
         if self.schemas.catalog is not None:
             text = f"{place} is not in the catalogs, or not where they say: {lost}"
             return problem(f"catalog.unresolvable_{kind}", text, line=line)
@@ -159,7 +159,7 @@ class Checker:
 
 
 def _or_error(found: Iterator[ValidationProblem]) -> Iterator[ValidationProblem]:
-    """Give problems; schemas that cannot be used are one, too, and do not end the run."""
+    """Yield problems; schemas that cannot be used are one, too, and do not end the run."""
     try:
         yield from found
     except TransectError as error:
@@ -167,12 +167,12 @@ def _or_error(found: Iterator[ValidationProblem]) -> Iterator[ValidationProblem]
         yield problem("label.unresolvable_resource", text, severity="error")
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(MAX_CACHED_SCHEMAS)
 def _validator(known: tuple[tuple[str, Path], ...], folders: tuple[Path, ...]) -> Validator:
     return Validator(known, Schemas(folders))
 
 
-@lru_cache(MOST_KEPT)
+@lru_cache(MAX_CACHED_SCHEMAS)
 def _schematron(paths: tuple[Path, ...]) -> Schematron:
     return Schematron(paths)
 
@@ -185,7 +185,7 @@ def target_namespace(path: Path) -> str:
 
 
 def declarations(label: Label) -> Iterator[ValidationProblem]:
-    """Give what is wrong with the `xml-model` instructions and `xsi:schemaLocation` of a label."""
+    """Yield problems of the `xml-model` instructions and `xsi:schemaLocation` of a label."""
     line = label.root.sourceline or 0
     if not label.schema_locations:
         yield problem("label.missing_schema", "the label names no schema (xsi:schemaLocation)", line=line)
@@ -205,7 +205,7 @@ def declarations(label: Label) -> Iterator[ValidationProblem]:
 
 
 def _find_unpaired(label: Label, line: int) -> Iterator[ValidationProblem]:
-    """Give a warning if XSD and Schematron files of a label are not the same versions of the same schemas."""
+    """Yield a warning if the XSD and Schematron files of a label have different versions."""
     xsd = {_stem(place) for _, place in label.schema_locations}
     sch = {_stem(model.href) for model in label.models}
     if alone := sorted(xsd ^ sch):

@@ -27,7 +27,7 @@ def define_table(element: Any, kind: str) -> tuple[TableDef | None, list[Validat
 def table_problems(
     table: TableDef, data: Bytes, options: ValidationOptions, last: bool
 ) -> Iterator[ValidationProblem]:
-    """Give what is wrong with the data of a table.
+    """Yield problems of the data of a table.
 
     Parameters
     ----------

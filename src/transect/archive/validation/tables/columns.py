@@ -13,9 +13,9 @@ from transect.recording.arrow import from_numpy, offsets_of
 
 from ..problems import ValidationProblem, problem
 
-BLANK = np.zeros(256, bool)
-BLANK[[9, 10, 11, 12, 13, 32]] = True
-QUOTE = 0x22
+IS_BLANK = np.zeros(256, bool)
+IS_BLANK[[9, 10, 11, 12, 13, 32]] = True
+QUOTE_BYTE = 0x22
 
 
 @dataclass(frozen=True)
@@ -42,23 +42,23 @@ class TextColumn:
     def trimmed(self) -> TextColumn:
         """Return the values without blanks around them."""
         starts, ends = self.starts.copy(), self.ends.copy()
-        rows = np.flatnonzero((ends > starts) & BLANK[self.data[np.minimum(starts, len(self.data) - 1)]])
+        rows = np.flatnonzero((ends > starts) & IS_BLANK[self.data[np.minimum(starts, len(self.data) - 1)]])
         while rows.size:
             starts[rows] += 1
             rows = rows[starts[rows] < ends[rows]]
-            rows = rows[BLANK[self.data[starts[rows]]]]
-        rows = np.flatnonzero((ends > starts) & BLANK[self.data[ends - 1]])
+            rows = rows[IS_BLANK[self.data[starts[rows]]]]
+        rows = np.flatnonzero((ends > starts) & IS_BLANK[self.data[ends - 1]])
         while rows.size:
             ends[rows] -= 1
             rows = rows[starts[rows] < ends[rows]]
-            rows = rows[BLANK[self.data[ends[rows] - 1]]]
+            rows = rows[IS_BLANK[self.data[ends[rows] - 1]]]
         return TextColumn(self.data, starts, ends)
 
     def unquoted(self) -> tuple[TextColumn, Mask]:
         """Return the values without the quotation marks around them, and which had them."""
         long = self.lengths >= 2
-        first = self.data[np.minimum(self.starts, len(self.data) - 1)] == QUOTE
-        quoted = long & first & (self.data[self.ends - 1] == QUOTE)
+        first = self.data[np.minimum(self.starts, len(self.data) - 1)] == QUOTE_BYTE
+        quoted = long & first & (self.data[self.ends - 1] == QUOTE_BYTE)
         return TextColumn(self.data, self.starts + quoted, self.ends - quoted), quoted
 
     def where(self, rows: Mask) -> TextColumn:
@@ -251,7 +251,7 @@ def _equal(values: Any, number: float) -> Mask:
 def constant_problems(
     constants: Mapping[str, str], dtype: np.dtype[Any], group: str
 ) -> Iterator[ValidationProblem]:
-    """Give special constants that no binary number of a type can be.
+    """Yield special constants that no binary number of a type can be.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def range_problems(
     group: str,
     shown: Callable[[int], str],
 ) -> Iterator[ValidationProblem]:
-    """Give what is outside of the statistics, and of the valid range that the special constants say.
+    """Yield what is outside of the statistics, and of the valid range that the special constants say.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class TableDef:
 
 
 def is_table(tag: str) -> bool:
-    """Tell whether an element of a file area is a table."""
+    """Return whether an element of a file area is a table."""
     return tag in TABLES
 
 
@@ -212,7 +212,7 @@ NUMBERS = re.compile(r"ASCII_(NonNegative_Integer|Numeric_Base|Real|Integer)", r
 
 
 def layout_problems(table: TableDef) -> Iterator[ValidationProblem]:
-    """Give what contradicts itself in the definition of a table."""
+    """Yield what contradicts itself in the definition of a table."""
     record = record_of(table.element)
     yield from _counts(record, table.name, table.kind)
     if not table.fields:
@@ -232,14 +232,14 @@ def layout_problems(table: TableDef) -> Iterator[ValidationProblem]:
 
 
 def is_readable(problems: list[ValidationProblem]) -> bool:
-    """Tell whether data can be looked at in spite of these problems."""
+    """Return whether data can be looked at in spite of these problems."""
     stop = ("table.field_value_overlap", "label.table_definition_problem", "table.bad_field_read",
             "table.bit_field_mismatch", "label.invalid_object_definition")  # fmt: skip
     return not any(each.kind in stop for each in problems)
 
 
 def _counts(parent: Any, name: str, kind: str) -> Iterator[ValidationProblem]:
-    """Give a problem for each record and group that has other fields or groups than it says."""
+    """Yield a problem for each record and group that has other fields or groups than it says."""
     inside = [local_name(each) for each in parent]
     for tag, prefix in (("fields", "Field_"), ("groups", "Group_Field_")):
         found = sum(each.startswith(prefix) for each in inside)
@@ -259,7 +259,7 @@ def _counts(parent: Any, name: str, kind: str) -> Iterator[ValidationProblem]:
 
 
 def _groups(parent: Any, name: str) -> Iterator[ValidationProblem]:
-    """Give a problem for each group whose fields do not fit its length."""
+    """Yield a problem for each group whose fields do not fit its length."""
     for tag, each in children(parent):
         if not tag.startswith("Group_Field_"):
             continue
@@ -302,7 +302,7 @@ def _overlaps(table: TableDef) -> Iterator[ValidationProblem]:
 
 
 def beyond_problems(table: TableDef) -> Iterator[ValidationProblem]:
-    """Give a problem if fields and delimiter do not fit into the record."""
+    """Yield a problem if fields and delimiter do not fit into the record."""
     last = max(table.fields, key=lambda each: each.end, default=None)
     if last is None or last.end + len(table.record_delimiter) <= table.record_length:
         return

@@ -29,13 +29,13 @@ from .columns import (
 )
 from .definition import FieldDef
 
-MOST_SHOWN = 60
+MAX_SHOWN_CHARACTERS = 60
 
 
 def field_problems(
     each: FieldDef, column: TextColumn, delimited: bool, rows: Any = None, formats: bool = True
 ) -> Iterator[ValidationProblem]:
-    """Give what is wrong with the values of a field.
+    """Yield problems of the values of a field.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def field_problems(
 def _tell(
     bad: Mask, values: TextColumn, rows: Any, each: FieldDef, kind: str, text: str, **more: Any
 ) -> Iterator[ValidationProblem]:
-    """Give one problem for all values that have it: the first, and how many there are."""
+    """Yield one problem for all values that have it: the first, and how many there are."""
     places = np.flatnonzero(bad)
     if not places.size:
         return
     first = int(places[0])
-    shown = repr(shorten(values.text(first), MOST_SHOWN))
+    shown = repr(shorten(values.text(first), MAX_SHOWN_CHARACTERS))
     rest = f" (and {len(places) - 1} more records)" if len(places) > 1 else ""
     record = int(first if rows is None else rows[first]) + 1
     yield problem(
@@ -143,7 +143,7 @@ def _formats(
     checked: Mask,
     rows: Any,
 ) -> Iterator[ValidationProblem]:
-    """Give what a format does not allow.
+    """Yield what a format does not allow.
 
     `field_format` gives the largest length and precision, and is a wish; `validation_format` is to be met
     exactly (Standards Reference 4B.1.2).

@@ -14,16 +14,16 @@ from transect.formats.pds4.reading import BINARY
 
 from ..options import ValidationOptions
 from ..problems import ValidationProblem, located, problem
-from .columns import LIMITS, QUOTE, TextColumn, constant_problems, is_constant, range_problems
+from .columns import LIMITS, QUOTE_BYTE, TextColumn, constant_problems, is_constant, range_problems
 from .definition import FieldDef, TableDef
 from .fields import field_problems
 
 if TYPE_CHECKING:
     from .definition import TableDef
 
-LF, CR = 10, 13
-MOST_JOINED = 50
-"""Largest number of lines over which one value in quotation marks may go."""
+LF_BYTE, CR_BYTE = 10, 13
+MAX_JOINED_LINES = 50
+"""Largest number of lines of one quoted value."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def split_records(table: TableDef, data: Bytes) -> DelimitedRecords:
     A line break inside quotation marks is part of a value. Where marks do not pair up, they are letters.
     """
     body = data[table.offset :]
-    breaks = np.flatnonzero(body == LF)
+    breaks = np.flatnonzero(body == LF_BYTE)
     inside = _find_quoted(body, breaks)
     if inside is not None:
         breaks = breaks[~inside[breaks]]
@@ -57,7 +57,7 @@ def split_records(table: TableDef, data: Bytes) -> DelimitedRecords:
     after = after[: table.records]
     starts = np.concatenate([[0], after[:-1]]).astype(np.int64) if len(after) else np.zeros(0, np.int64)
     ends = after.copy()
-    for sign in (LF, CR):
+    for sign in (LF_BYTE, CR_BYTE):
         cut = (ends > starts) & (body[np.maximum(ends - 1, 0)] == sign) if len(ends) else np.zeros(0, bool)
         ends = ends - cut
     base = table.offset
@@ -67,13 +67,13 @@ def split_records(table: TableDef, data: Bytes) -> DelimitedRecords:
 
 def _find_quoted(body: Bytes, breaks: Ints) -> Mask | None:
     """Return which bytes are inside quotation marks; None if there are none."""
-    marks = body == QUOTE
+    marks = body == QUOTE_BYTE
     if not marks.any():
         return None
     total = np.concatenate([[0], np.cumsum(marks, dtype=np.int64)])
     edges = np.concatenate([[0], breaks + 1, [body.size]])
     odd = np.flatnonzero(np.diff(total[edges]) % 2)
-    pairs = len(odd) % 2 == 0 and bool(len(odd) == 0 or (np.diff(odd)[::2] <= MOST_JOINED).all())
+    pairs = len(odd) % 2 == 0 and bool(len(odd) == 0 or (np.diff(odd)[::2] <= MAX_JOINED_LINES).all())
     if not pairs:
         for line in odd:
             marks[edges[line] : edges[line + 1]] = False
@@ -82,7 +82,7 @@ def _find_quoted(body: Bytes, breaks: Ints) -> Mask | None:
 
 
 def record_problems(table: TableDef, records: DelimitedRecords, last: bool) -> Iterator[ValidationProblem]:
-    """Give what is wrong with the number, the length and the ends of delimited records.
+    """Yield problems of the number, the length and the ends of delimited records.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def record_problems(table: TableDef, records: DelimitedRecords, last: bool) -> I
         text = f"records is {table.records}, but the file has {len(records)} from byte {table.offset} on"
         yield problem("table.records_mismatch", text)
     elif last and records.after.size and records.after[-1] < len(records.data):
-        more = int(np.count_nonzero(records.data[records.after[-1] :] == LF))
+        more = int(np.count_nonzero(records.data[records.after[-1] :] == LF_BYTE))
         if more:
             yield problem(
                 "table.records_mismatch",
@@ -117,8 +117,8 @@ def _ends(table: TableDef, records: DelimitedRecords) -> Iterator[ValidationProb
     if not len(records):
         return
     data, after = records.data, records.after
-    feed = data[after - 1] == LF
-    both = feed & (after - records.starts >= 2) & (data[np.maximum(after - 2, 0)] == CR)
+    feed = data[after - 1] == LF_BYTE
+    both = feed & (after - records.starts >= 2) & (data[np.maximum(after - 2, 0)] == CR_BYTE)
     if wanted == 2:
         yield from ends_problem(
             ~both, "missing_CRLF", "carriage return and line feed", feed, "line feed alone"
@@ -130,7 +130,7 @@ def _ends(table: TableDef, records: DelimitedRecords) -> Iterator[ValidationProb
 
 
 def ends_problem(wrong: Mask, kind: str, wanted: str, other: Mask, name: str) -> Iterator[ValidationProblem]:
-    """Give one problem for all records that do not end as the label says."""
+    """Yield one problem for all records that do not end as the label says."""
     places = np.flatnonzero(wrong)
     if not places.size:
         return
@@ -181,13 +181,13 @@ def _fields_mismatch(found: Ints, wanted: int) -> list[ValidationProblem]:
             record=int(wrong[0]) + 1,
             count=len(wrong),
             text=f"{len(wrong)} of {len(found)} records have not {wanted} fields; the first has {number}",
-            cause=f"all records have {number} fields: the label should define so many" if same else "",
+            cause=f"all records have {number} fields: the label should define this number" if same else "",
         )
     ]
 
 
-FARTHEST = 64
-"""Bytes that an offset is looked for around the one in the label."""
+MAX_OFFSET_ERROR_BYTES = 64
+"""Search radius around an offset of the label."""
 
 
 def fitting_layout(table: TableDef, data: Bytes) -> str:
@@ -200,7 +200,7 @@ def fitting_layout(table: TableDef, data: Bytes) -> str:
         label's own numbers do.
     """
     feeds = np.flatnonzero(
-        data[: min(len(data), table.offset + (table.records + 2) * (table.record_length + 64))] == LF
+        data[: min(len(data), table.offset + (table.records + 2) * (table.record_length + 64))] == LF_BYTE
     )
     if not len(feeds):
         return ""
@@ -232,7 +232,7 @@ def whole_lines(table: TableDef, data: Bytes) -> LineLayout | None:
 
     One byte too many in one record shifts all that follow, though each of them is right.
     """
-    feeds = table.offset + np.flatnonzero(data[table.offset :] == LF)[: table.records]
+    feeds = table.offset + np.flatnonzero(data[table.offset :] == LF_BYTE)[: table.records]
     starts = np.concatenate([[table.offset], feeds[:-1] + 1])[: len(feeds)]
     lengths = feeds + 1 - starts
     odd = np.flatnonzero(lengths != table.record_length)
@@ -256,7 +256,7 @@ def _spacing(table: TableDef, feeds: Ints) -> int:
 def _offset(table: TableDef, feeds: Ints, length: int) -> int | None:
     """Return the offset nearest to the label's at which a record begins: first, or after a line feed."""
     begins = np.unique(np.concatenate([[0], feeds + 1, feeds[feeds >= length - 1] + 1 - length]))
-    near = begins[np.abs(begins - table.offset) <= max(FARTHEST, length)]
+    near = begins[np.abs(begins - table.offset) <= max(MAX_OFFSET_ERROR_BYTES, length)]
     fits = [int(each) for each in near if _fitting(feeds, int(each), length, table.records)]
     if not fits:
         return None
@@ -275,7 +275,7 @@ def _fitting(feeds: Ints, offset: int, length: int, records: int) -> int:
 def fixed_problems(
     table: TableDef, data: Bytes, options: ValidationOptions, beyond: list[ValidationProblem]
 ) -> Iterator[ValidationProblem]:
-    """Give what is wrong with a `Table_Character`.
+    """Yield problems of a `Table_Character`.
 
     If no record ends where the label says, but all would with another offset or record length, that is said,
     and nothing of what follows from it.
@@ -328,9 +328,9 @@ def _kind(cause: str, short: list[ValidationProblem]) -> dict[str, str]:
 
 
 def delimiter_problems(table: TableDef, data: Bytes) -> Iterator[ValidationProblem]:
-    """Give a problem if lines end in other signs than the label says, wherever its records would end."""
-    feeds = table.offset + np.flatnonzero(data[table.offset :] == LF)[: table.records]
-    both = data[np.maximum(feeds - 1, 0)] == CR
+    """Yield a problem if lines end in other signs than the label says, wherever its records would end."""
+    feeds = table.offset + np.flatnonzero(data[table.offset :] == LF_BYTE)[: table.records]
+    both = data[np.maximum(feeds - 1, 0)] == CR_BYTE
     every = np.ones(len(feeds), bool)
     if len(table.record_delimiter) == 2:
         yield from ends_problem(
@@ -343,8 +343,8 @@ def delimiter_problems(table: TableDef, data: Bytes) -> Iterator[ValidationProbl
 def _fixed_ends(table: TableDef, body: Bytes) -> Iterator[ValidationProblem]:
     if not len(body):
         return
-    feed = body[:, -1] == LF
-    both = feed & (body[:, -2] == CR) if body.shape[1] > 1 else np.zeros(len(body), bool)
+    feed = body[:, -1] == LF_BYTE
+    both = feed & (body[:, -2] == CR_BYTE) if body.shape[1] > 1 else np.zeros(len(body), bool)
     if len(table.record_delimiter) == 2:
         yield from ends_problem(
             ~both, "missing_CRLF", "carriage return and line feed", feed, "line feed alone"
@@ -364,7 +364,7 @@ def too_short(table: TableDef, available: int) -> ValidationProblem:
 
 
 def _between(table: TableDef, rows: FixedRows) -> Iterator[ValidationProblem]:
-    """Give a warning if something other than blanks stands between two fields."""
+    """Yield a warning if something other than blanks stands between two fields."""
     for a, b in pairwise(table.fields):
         gap = TextColumn(rows.data, rows.starts + a.end, rows.starts + max(a.end, b.start)).trimmed()
         filled = np.flatnonzero(gap.lengths)
@@ -379,7 +379,7 @@ def _between(table: TableDef, rows: FixedRows) -> Iterator[ValidationProblem]:
 
 
 def binary_problems(table: TableDef, data: Bytes) -> Iterator[ValidationProblem]:
-    """Give what is wrong with a `Table_Binary`: a short file, texts of other types, values out of range."""
+    """Yield problems of a `Table_Binary`: a short file, texts of other types, values out of range."""
     size = table.record_length
     count = min(table.records, max(len(data) - table.offset, 0) // size)
     if count < table.records:
