@@ -120,10 +120,10 @@ def test_a_track_is_drawn_over_the_heights_in_whose_frame_it_was_not(etna: Path,
         "draw", "track", etna, "--over", f"{etna}:truth/dem", "--label", "Interact", "--dpi", "50", "-o", out
     )
     assert done.exit_code == 0, done.output
-    assert "Interact is turned by" in done.output
+    assert "Interact is aligned with" in done.output
     assert "onto etna truth/trajectory at their common times" in done.output
     alone = run("draw", "track", etna, f"{etna}:2DPoseEstimate", "--place", place, "--dpi", "50", "-o", out)
     assert alone.exit_code == 0, alone.output
-    assert "etna 2DPoseEstimate is moved onto etna" in alone.output.replace("Platform/", "")
+    assert "etna 2DPoseEstimate is aligned with etna" in alone.output.replace("Platform/", "")
     for wrong in (["--place", "lander=1"], ["--label", "a", "--label", "b"], ["--streams", "MainCam"]):
         assert isinstance(run("draw", "track", etna, *wrong).exception, TransectError)

@@ -55,7 +55,7 @@ def test_what_was_recorded_together_in_another_frame_is_turned_onto_the_fixes_an
     layout = lay_out([fixes("gps", ARC), local("wheels", turned)])
     gps, wheels = points(layout)
     np.testing.assert_allclose(wheels, gps, atol=1e-3)
-    assert layout.notes[0].startswith("wheels is turned by 90.0 degrees and moved onto gps")
+    assert layout.notes[0].startswith("wheels is aligned with gps by translation and rotation by 90.0 deg")
 
 
 def test_a_part_of_a_track_is_cut_by_time():
@@ -68,7 +68,7 @@ def test_axes_that_are_named_are_moved_and_not_turned():
     north_west_up = np.column_stack([ARC[:, 1], -ARC[:, 0], ARC[:, 2]])
     layout = lay_out([fixes("gps", ARC), local("pose", north_west_up, "NWU")])
     np.testing.assert_allclose(points(layout)[1], points(layout)[0], atol=1e-3)
-    assert layout.notes[0].startswith("pose is moved onto gps")
+    assert layout.notes[0].startswith("pose is aligned with gps by translation")
 
 
 def test_runs_on_one_recording_stay_in_their_frame_and_other_days_begin_at_their_own_start():

@@ -154,6 +154,7 @@ def signal_figure(
         ax.axvspan(*marked, color=STATE_COLOURS["BAD"], alpha=0.15, lw=0)
         ax.plot(seconds, drawable(values), ".-", ms=3, lw=0.7, color=INK)
         ax.set_ylabel(name, fontsize=8, color=INK)
+        ax.ticklabel_format(axis="y", useOffset=False)
         ax.tick_params(labelsize=7)
     axes[-1].set_xlabel("time [s]", fontsize=8, color=INK)
     axes[0].set_title(title, fontsize=9, color=INK, loc="left")

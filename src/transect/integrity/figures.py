@@ -17,9 +17,10 @@ from transect.draw.figures import save_figure
 from transect.draw.moment import RangePanel, moment_figure
 from transect.draw.timelines import StateStrip, curves_figure, signal_figure, states_figure
 from transect.errors import TransectError
+from transect.geometry import geodesy
 from transect.recording import Recording, Stream
 from transect.robots.moment import KINDS, Moment, MomentOptions, draw_recordings, show_ranges
-from transect.types import Image, LaserScan, Odometry, RadarRange, Verdict, WheelState
+from transect.types import Image, LaserScan, NavFix, Odometry, RadarRange, Verdict, WheelState
 
 from .motion import grid_of, mean_speed, speed_over_ground
 from .report import SensorProblem, SensorReport, reason_of, time_text
@@ -144,10 +145,22 @@ def _signals_of(
     if len(near) < 2:
         return
     steps = np.diff(near.t_ns, prepend=near.t_ns[:1]) / NS
-    signals = {name: np.asarray(near.column(name), np.float64) for name in names[:max_signals]}
+    signals = dict(_signal(near, name) for name in names[:max_signals])
+    signals = {label: values for label, values in signals.items() if np.nanmin(values) < np.nanmax(values)}
     window = problem.worst.t0_ns, problem.worst.t1_ns
     marked = ((window[0] - at) / NS, (window[1] - at) / NS)
     yield signal_figure((near.t_ns - at) / NS, {"step [s]": steps, **signals}, marked, title)
+
+
+def _signal(stream: Stream, name: str) -> tuple[str, Floats]:
+    """Return a column with its label; latitude and longitude as metres north and east of their median."""
+    values = np.asarray(stream.column(name), np.float64)
+    if stream.type is NavFix and name in ("lat", "lon"):
+        latitude = float(np.nanmedian(np.asarray(stream.column("lat"), np.float64)))
+        scale = geodesy.WGS84.semi_major * (np.cos(latitude) if name == "lon" else 1.0)
+        return "east [m]" if name == "lon" else "north [m]", (values - np.nanmedian(values)) * scale
+    unit = stream.units.get(name, "")
+    return f"{name} [{unit}]" if unit else name, values
 
 
 def _is_scalar(stream: Stream, name: str) -> bool:

@@ -13,7 +13,7 @@ from tests.archive.validation.test_arrays import ARRAY, STATISTICS
 from tests.archive.validation.test_tables import ROWS, TWO, check, constants, delimited, field, fixed
 
 from transect.archive.validation.options import ValidationOptions
-from transect.archive.validation.schematron import GROWTHS, Schematron
+from transect.archive.validation.schematron import MAX_PARTIAL_COMPILATIONS, Schematron
 from transect.archive.validation.validator import validate
 
 CONTEXT = "urn:nasa:pds:context:instrument:arm.camera"
@@ -54,7 +54,7 @@ def test_rules_that_no_element_concerns_are_not_compiled(tmp_path: Path) -> None
     compiled = Schematron([path])
     assert list(compiled.failures(label(vid="0.1"), frozenset({"Nothing"}))) == []
     names = frozenset({"version_id", "Nothing"})
-    for other in range(GROWTHS + 2):  # however often labels bring new elements
+    for other in range(MAX_PARTIAL_COMPILATIONS + 2):  # however often labels bring new elements
         (failed,) = compiled.failures(label(vid="0.1"), names | {f"Element_{other}"})
         assert (failed.role, failed.text) == ("warning", "A draft.")
 

@@ -172,16 +172,16 @@ def _fit(
     if path.frame.upper() not in VIEWS:
         try:
             found = align.align(source, goal, "yaw")
-        except GeometryError:  # it stood still, and looks alike however it is turned
+        except GeometryError:  # at standstill any rotation fits
             found = None
     if found is None:
-        moved, said = metres + (there - metres[inside]).mean(axis=0), "moved"
+        moved, transform = metres + (there - metres[inside]).mean(axis=0), "translation"
     else:
         moved = found.apply(np.column_stack([metres, np.zeros(len(metres))]))[:, :2]
         turn = np.degrees(np.arctan2(found.rotation[1, 0], found.rotation[0, 0]))
-        said = f"turned by {turn:.1f} degrees and moved"
+        transform = f"translation and rotation by {turn:.1f} deg"
     rest = float(np.sqrt(np.mean(np.sum((moved[inside] - there) ** 2, axis=1))))
-    notes.append(f"{path.name} is {said} onto {other.name} at their common times: {rest:.2g} m RMS are left")
+    notes.append(f"{path.name} is aligned with {other.name} by {transform}, RMS residual {rest:.2g} m")
     return moved
 
 

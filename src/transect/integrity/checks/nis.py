@@ -78,8 +78,8 @@ class Nis(Check, id="E01", group="state", version=2):
 
     settings = NisSettings()
 
-    large = Limit(1.0, 2.0, "NIS", "", "times the largest sum of squares by chance")
-    small = Limit(1.0, 2.0, "NIS", "", "times below the smallest sum of squares by chance")
+    large = Limit(1.0, 2.0, "NIS", "", "times its chi-squared bound, normalised innovations squared")
+    small = Limit(1.0, 2.0, "NIS", "", "times below its chi-squared bound, normalised innovations squared")
     snap: float = param(1.0, ge=0.0, unit="m/s4", doc="maximum snap of the robot")
 
     def reset(self) -> None:
@@ -196,9 +196,9 @@ def _square(segment: list[_Fix], snap: float, settings: NisSettings) -> _Segment
 
 def _advise(statistics: dict[str, float]) -> str:
     if statistics["large"] > 1.0:
-        return "its errors are larger than it declares; declare larger standard deviations"
+        return "the errors exceed the declared standard deviations"
     return (
-        "its errors are smaller than it declares; declare smaller standard deviations"
+        "the errors are smaller than the declared standard deviations"
         if statistics.get("small", 0.0) > 1
         else ""
     )

@@ -349,17 +349,26 @@ def _write_verdicts(recording: RecordingFacts) -> list[Child]:
 
 
 def _select_pictures(problems: Sequence[SensorProblem], recording: RecordingFacts) -> dict[int, Picture]:
-    """Return the pictures of problems by id; only the first of problems with one cause, or at one time."""
+    """Return the pictures of problems by id, one for all problems of a stream with one cause or at one time."""
     shown: set[object] = set()
+    drawn: list[SensorProblem] = []
     selected: dict[int, Picture] = {}
     for problem in problems:
         picture = recording.evidence.get((problem.stream, problem.reason))
         streams = frozenset((problem.stream, *problem.worst.peers))
         keys = {(problem.stream, cause_of(problem.reason)), (streams, problem.worst.t0_ns)}
-        if picture is not None and not keys & shown:
+        if picture is not None and not keys & shown and not any(_overlap(problem, each) for each in drawn):
             selected[id(problem)] = picture
             shown |= keys
+            drawn.append(problem)
     return selected
+
+
+def _overlap(first: SensorProblem, second: SensorProblem) -> bool:
+    """Return whether two problems are of one stream, at overlapping times."""
+    return first.stream == second.stream and any(
+        a < d and c < b for a, b in first.spans for c, d in second.spans
+    )
 
 
 def _write_equal_problems(
