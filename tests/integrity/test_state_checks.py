@@ -142,7 +142,7 @@ def test_a_fusion_whose_innovations_are_too_large_is_named() -> None:
     verdicts = list(check(Recording("run", (innovations,)), checks=["E01"]))
     assert {v.raw for v in verdicts[2:20]} == {"OK"}
     assert {(v.state, v.reason, v.note) for v in verdicts[24:]} == {
-        ("BAD", "NIS", "fix has larger errors than it declares")
+        ("BAD", "NIS", "fix has larger errors than declared")
     }
 
 

@@ -169,7 +169,7 @@ class Nis(Check, id="E01", group="state", version=2):
             worst, name_of_worst = (large, short) if large > worst else (worst, name_of_worst)
         if not evidence:
             return Unknown("NO_NUMBERS" if not names else "TOO_FEW", n=len(stream))
-        note = f"{name_of_worst} has larger errors than it declares" if worst > self.large.warn else ""
+        note = f"{name_of_worst} has larger errors than declared" if worst > self.large.warn else ""
         return Finding({"large": worst}, len(stream), evidence, note=note)
 
 

@@ -349,7 +349,7 @@ def _write_verdicts(recording: RecordingFacts) -> list[Child]:
 
 
 def _select_pictures(problems: Sequence[SensorProblem], recording: RecordingFacts) -> dict[int, Picture]:
-    """Return the pictures of problems by id, one for all problems of a stream with one cause or at one time."""
+    """Return the pictures of problems by id, one for problems of a stream with one cause or at one time."""
     shown: set[object] = set()
     drawn: list[SensorProblem] = []
     selected: dict[int, Picture] = {}
