@@ -313,7 +313,7 @@ def test_a_file_is_described_completed_and_built(drive: Path) -> None:
     assert set(said["products"].values()) == {"new"}
     assert not (drive.parent / "bundle/readme.txt").read_text().startswith("NOT FOR SUBMISSION")
     again = run("archive", "build", "archive.yaml", "-o", "bundle", cwd=drive.parent)
-    assert "1 as before" in again.stdout
+    assert "1 unchanged" in again.stdout
     third = run("archive", "build", "archive.yaml", "-o", "bundle", "--json", cwd=drive.parent)
     assert "none" in check_document(third.stdout)["products"].values()
     assert all(

@@ -252,7 +252,7 @@ def test_no_sentence_of_the_help_is_cut_at_80_columns(group: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        (("inof", "x"), "there is no verb 'inof'; did you mean 'info'?"),
+        (("inof", "x"), "there is no command 'inof'; did you mean 'info'?"),
         (("archive", "biuld"), "there is no command 'biuld'; did you mean 'build'?"),
         (("graph", "chek"), "there is no command 'chek'; did you mean 'check'"),
     ],

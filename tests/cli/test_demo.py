@@ -33,10 +33,10 @@ def test_the_demo_prints_the_digest_of_the_run_that_it_kept_and_how_good_it_is(
 def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(demo, "DRIVE_S", 6.0)
-    monkeypatch.setattr(demo, "IMAGES_S", 1.0)
-    monkeypatch.setattr(demo, "IMAGE_SCALE", 0.25)
-    monkeypatch.setattr(demo, "ROUND_S", 4.0)
+    monkeypatch.setitem(demo.DRIVE, "seconds", 6.0)
+    monkeypatch.setitem(demo.STEREO_DRIVE, "seconds", 1.0)
+    monkeypatch.setitem(demo.STEREO_DRIVE, "scale", 0.25)
+    monkeypatch.setitem(demo.LOOP_DRIVE, "seconds", 4.0)
     done = CliRunner().invoke(demo.command, ["-o", str(tmp_path)], catch_exceptions=False)
     assert done.exit_code == 0
     for shown in (

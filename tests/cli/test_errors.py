@@ -65,7 +65,7 @@ def test_a_command_ends_with_the_code_of_its_reason(
 def test_a_word_that_is_no_command_is_answered_by_the_one_that_was_meant() -> None:
     verb, part = transect("inof"), transect("graph", "shwo")
     assert (verb.returncode, part.returncode) == (2, 2)
-    assert "there is no verb 'inof'; did you mean 'info'?" in verb.stderr
+    assert "there is no command 'inof'; did you mean 'info'?" in verb.stderr
     assert "there is no command 'shwo'; did you mean 'show'?" in part.stderr
     assert transect("--help").returncode == transect("graph", "-h").returncode == 0
     assert "no such option" in transect("--hepl").stderr.lower()

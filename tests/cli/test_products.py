@@ -53,7 +53,7 @@ def test_a_product_says_what_a_person_said_of_it_and_what_it_was_made_from_and_i
     assert (told["kind"], told["name"], told["mission"]) == ("Report", "summary", "spring")
     assert "robot" not in told  # nobody said whose it is
     shown = transect("products", "show", store, cloud[:6]).stdout
-    assert f"made into  {report[:6]}" in shown
+    assert f"used in      {report[:6]}" in shown
     assert json.loads(transect("products", "show", store, cloud, "--json").stdout)["children"] == [report]
     ancestors = transect("products", "lineage", store, report).stdout.splitlines()
     assert ancestors[0].startswith(report[:6])
@@ -89,7 +89,7 @@ def test_products_are_found_by_what_is_asked_of_them(
     assert set(listed(store, *words)) == names
     told = transect("products", "find", store, *words).stdout
     assert {name for name in ("cloud", "summary") if f"  {name}" in told} == names
-    assert ("there are: PointCloud, Report" in told) == (not names)
+    assert ("kinds in the store: PointCloud, Report" in told) == (not names)
 
 
 def test_only_the_newest_are_listed_if_so_many_are_asked_for(store: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_golden_run_is_the_same_or_the_error_says_which_port_differed_first_an
     run(*track, "-o", golden)
     done = run(*track, "--golden", golden)
     assert done.return_value == 0
-    assert "the same as the golden run: all 2 ports are equal" in done.stdout
+    assert "identical to the golden run in all 2 ports" in done.stdout
     assert document(*track, "--golden", golden)["golden"]["same"] is True
     done = run(*track, "--golden", golden, "--set", "heading.gain=1.5", "-o", tmp_path / "other", "--json")
     assert isinstance(done.exception, RunsDifferError)
@@ -164,7 +164,7 @@ MISTAKES = {
     "no log": (("--clock", "log"), "no log times"),
     "endless": (("--reorder", "inf"), "reorder horizon is inf"),
     "no rate": (("--rate", "nan"), "not more than 0"),
-    "step as json": (("--step", "--json"), "--step talks to a person"),
+    "step as json": (("--step", "--json"), "--step is interactive"),
     "step at once": (("--step", "--jobs", "2"), "step by step, on one thread"),
 }
 
@@ -293,7 +293,7 @@ def test_an_interrupted_run_keeps_what_there_is(project: Path, tmp_path: Path, j
 def test_interrupted_without_a_folder_nothing_is_kept(project: Path):
     done = run(project / "presses.yaml", project / "day", "--json")
     assert done.return_value == 130
-    assert "(+0.490 s); nothing is kept" in done.stderr
+    assert "(+0.490 s); no outputs are kept" in done.stderr
     assert json.loads(done.stdout)["outputs"]["out"]["samples"] == 50
 
 
@@ -366,7 +366,7 @@ def test_a_folder_that_cannot_be_written_at_all_leaves_nothing(project: Path, tm
     done = run(project / "track.yaml", project / "day", "-o", tmp_path / "run")
     assert isinstance(done.exception, OSError)
     assert not isinstance(done.exception, TransectError)
-    assert "nothing is kept" in done.stderr
+    assert "no outputs are kept" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -391,7 +391,7 @@ def test_without_a_compound_the_compounds_are_listed():
     done = run()
     assert done.return_value == 0
     assert "Pose of a camera from its images" in done.stdout
-    assert "needs some of Image (left, right, image), WheelState (wheels)" in done.stdout
+    assert "inputs (some of): Image (left, right, image), WheelState (wheels)" in done.stdout
     assert [each["name"] for each in json.loads(run("--json").stdout)["compounds"]][-1] == "WheelDrift"
 
 

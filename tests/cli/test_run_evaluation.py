@@ -223,7 +223,7 @@ def test_what_gave_nothing_is_said_with_the_reason(tmp_path: Path):
     with (project / "my_nodes.py").open("a") as file:
         file.write(REFUSES)
     done = run(project / "refuses.yaml", project / "day", "-o", tmp_path / "run")
-    assert "nothing came out of pose: track: too dark (20 of 20 times)" in done.stdout
+    assert "no output of pose: track: too dark (20 of 20 times)" in done.stdout
     assert done.return_value == 4  # a script notices
 
 
@@ -244,7 +244,7 @@ def test_without_a_name_the_first_implementation_that_the_recording_can_feed_is_
     every = run(f"{project / 'choice.yaml'}/*", project / "day", "-o", tmp_path / "all")
     assert every.return_value == 0
     heading, row = every.stdout.strip().splitlines()[-2:]
-    assert heading.split() == ["not", "run", "why"]
+    assert heading.split() == ["not", "run", "reason"]
     assert row.startswith("Track2D/Plain  cannot tell which stream of day feeds fix (NavFix): no ")
     assert [path.name for path in (tmp_path / "all").iterdir() if not path.is_symlink()] == ["Double"]
 

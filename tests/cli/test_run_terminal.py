@@ -35,7 +35,7 @@ def said(project: Path, *lines: str, compound: str = "track") -> list[str]:
 
 def test_nothing_is_played_by_itself(project: Path, tmp_path: Path):
     done = typed(project, "q", options=("-o", tmp_path / "run"))
-    assert "before the first sample; Enter steps, p plays, h for help" in done.stdout
+    assert "before the first sample; press Enter to step, p to play, h for help" in done.stdout
     assert done.return_value == 0
     assert "stopped: before the first sample; what there is until then is kept" in done.stderr
     content = json.loads((tmp_path / "run.interrupted" / "run.json").read_text())
@@ -65,7 +65,7 @@ def test_played_to_the_end_it_is_the_same_run(project: Path, tmp_path: Path):
 def test_play_goes_to_the_end_after_which_one_can_still_look(project: Path, word: str):
     shown = said(project, word, "w", "v yaw", "p")
     assert shown[0] == "2020-09-13T12:26:41.990 (+1.990 s): end"
-    assert "2020-09-13T12:26:41.990 (+1.990 s), 220 waves" in shown
+    assert "2020-09-13T12:26:41.990 (+1.990 s), 220 steps" in shown
     assert shown[-1] == shown[0]
 
 
@@ -82,15 +82,15 @@ def test_until_a_time_it_plays_what_comes_before(project: Path):
 
 def test_a_break_at_a_port_holds_until_it_is_taken_back(project: Path):
     shown = said(project, "b pose", "b", "p", "s 100", "b track.out", "b", "s 3")
-    assert shown[:2] == ["break when track.out emits", "breaks: track.out"]
+    assert shown[:2] == ["breakpoint on track.out", "breakpoints: track.out"]
     stops = [line for line in shown if line.startswith("2020")]
     assert stops == [
         "2020-09-13T12:26:40.003 (+0.003 s): break: track.out",
         "2020-09-13T12:26:40.103 (+0.103 s): break: track.out",
         "2020-09-13T12:26:40.130 (+0.130 s): paused",
     ]
-    assert "no break when track.out emits" in shown
-    assert "breaks: none" in shown
+    assert "no breakpoint on track.out" in shown
+    assert "breakpoints: none" in shown
 
 
 def test_a_break_at_an_input_can_be_set_in_the_middle(project: Path):
@@ -100,7 +100,7 @@ def test_a_break_at_an_input_can_be_set_in_the_middle(project: Path):
 
 def test_the_newest_value_of_a_port_is_shown(project: Path):
     shown = said(project, "v yaw", "s", "v yaw", "v imu", "v", "v heading.oot")
-    assert shown[0] == "heading.out has not emitted yet"
+    assert shown[0] == "heading.out has no output yet"
     assert any(line.startswith("2020-09-13T12:26:40.000 heading.out: ") for line in shown)
     assert any(line.startswith("2020-09-13T12:26:40.000 imu: Imu(acceleration=") for line in shown)
     assert "ports: imu, twist, heading.out, track.out, yaw, pose" in shown
@@ -109,7 +109,7 @@ def test_the_newest_value_of_a_port_is_shown(project: Path):
 
 def test_a_break_at_a_port_that_is_not_there_is_none(project: Path):
     shown = said(project, "b heading.oot", "b", "p")
-    assert shown[:2] == ["there is no port 'heading.oot'; did you mean 'heading.out'?", "breaks: none"]
+    assert shown[:2] == ["there is no port 'heading.oot'; did you mean 'heading.out'?", "breakpoints: none"]
     assert shown[2].endswith(": end")
 
 
@@ -130,11 +130,11 @@ def test_help_lists_every_command(project: Path):
 
 @pytest.mark.parametrize(
     ("line", "answer"),
-    [("x", "there is no 'x'; h lists what there is"), ("s -1", "s -1: how many waves? s 10 plays ten")],
+    [("x", "there is no command 'x'; h lists all"), ("s -1", "s -1: not a number of steps, such as s 10")],
 )
 def test_what_cannot_be_understood_is_said_and_changes_nothing(project: Path, line: str, answer: str):
     shown = said(project, line, "w")
-    assert shown[:2] == [answer, "before the first sample, 0 waves"]
+    assert shown[:2] == [answer, "before the first sample, 0 steps"]
 
 
 def test_a_node_that_fails_is_said_at_once_and_in_the_end(project: Path):

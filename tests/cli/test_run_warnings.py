@@ -212,4 +212,4 @@ def test_an_output_that_gave_nothing_is_known_later(tmp_path: Path) -> None:
     words = "run PoseFusion drive.txt --wire motion=Trajectory --wire position=Trajectory -o run"
     done = transect(*words.split(), cwd=tmp_path)
     assert done.returncode == 4
-    assert "nothing came out of pose" in transect("compare", "run", cwd=tmp_path).stdout
+    assert "no output of pose" in transect("compare", "run", cwd=tmp_path).stdout

@@ -77,7 +77,7 @@ def test_it_writes_a_recording_that_opens_with_its_truth(tmp_path: Path) -> None
     done = run("tiny_test_world", "-o", out, "--seconds", 2, "--seed", 7)
     assert done.return_value == 0
     assert done.stdout == f"wrote {out}\n"
-    assert "not carried: Imu" in done.stderr
+    assert "not written: Imu" in done.stderr
     recording = transect.open(out)
     assert recording.format == "carmen"
     assert len(recording["ODOM"]) == 200
@@ -87,7 +87,7 @@ def test_it_writes_a_recording_that_opens_with_its_truth(tmp_path: Path) -> None
 
 
 def test_it_says_what_it_will_take_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transect.cli.simulate.SOON", 0.0)
+    monkeypatch.setattr("transect.cli.simulate.MIN_ANNOUNCED_S", 0.0)
     done = run("tiny_test_world", "-o", tmp_path / "day", "--seconds", 60)
     expected = re.match(r"simulating tiny_test_world: about (\d+) s and (\d+) kB\n", done.stderr)
     assert expected, done.stderr
@@ -100,7 +100,7 @@ def test_a_disk_that_is_too_small_is_said_before_it_starts(
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: Mock(free=1000))
     asked = ("tiny_test_world", "--seconds", 1)
-    assert "warning: only 1 kB are of disk space are free" in run(*asked, "-o", tmp_path / "day").stderr
+    assert "warning: only 1 kB of disk space are free" in run(*asked, "-o", tmp_path / "day").stderr
     monkeypatch.setattr("shutil.disk_usage", lambda path: Mock(free=10**12))
     assert "of disk space are free" not in run(*asked, "-o", tmp_path / "other").stderr
 
@@ -111,7 +111,7 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
     def write(seconds_each: float, **options: bool) -> list[str]:
         clock = itertools.count(0.0, seconds_each)
         monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
-        with output.Progress(**options).of_files(200, "simulating"):
+        with output.ProgressDisplay(**options).of_files(200, "simulating"):
             for _ in range(200):
                 files.write_bytes("file", b"")
         return capsys.readouterr().err.splitlines()
@@ -127,7 +127,7 @@ def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(
 
 def test_a_bar_never_shows_more_than_there_is() -> None:
     bar = Mock()
-    watch = output._Watch(bar, 0, 3)  # pyright: ignore[reportPrivateUsage]
+    watch = output._FileProgressBar(bar, 0, 3)  # pyright: ignore[reportPrivateUsage]
     for _ in range(4):
         watch.wrote(Path("file"))
     shown = [(call.kwargs["completed"], call.kwargs["total"]) for call in bar.update.call_args_list]

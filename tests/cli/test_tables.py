@@ -40,7 +40,7 @@ def show(command: click.Command, *words: str) -> str:
     return terminal.getvalue()
 
 
-@pytest.mark.parametrize(("command", "hint"), [(plain, ": a wider terminal)"), (whole, ": --all)")])
+@pytest.mark.parametrize(("command", "hint"), [(plain, "; use a wider terminal)"), (whole, "; use --all)")])
 def test_what_has_no_room_is_named_with_a_way_to_see_it(command: click.Command, hint: str) -> None:
     said = show(command)
     assert "(not shown: " in said

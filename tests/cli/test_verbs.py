@@ -103,7 +103,7 @@ def test_view_prints_where_a_recording_and_its_run_are_shown_until_the_page_is_c
         with_browser = transect("view", made / "day")
     assert (done.returncode, with_browser.returncode) == (0, 0)
     assert f"at {shown[0].url}" in done.stdout
-    assert ("ended" in done.stdout) == (closing is not None)
+    assert ("stopped" in done.stdout) == (closing is not None)
     opened.assert_called_once_with(shown[1].url)
 
 
@@ -173,7 +173,7 @@ def test_products_are_found_shown_and_traced_for_people_and_programs(made: Path)
 def test_what_is_not_in_a_store_is_answered_by_what_is(made: Path) -> None:
     done = transect("products", "find", made / "kept.gpkg", "--kind", "DEM")
     assert "no matching product" in done.stdout
-    assert "there are: " in done.stdout
+    assert "kinds in the store: " in done.stdout
     assert document(transect("products", "find", made / "kept.gpkg", "--kind", "DEM", "--json")) == {
         "products": []
     }
@@ -267,12 +267,12 @@ def test_new_recording_describes_a_table_and_shows_its_first_row(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (("track.yaml",), "nothing to open: transect run track.yaml PATH..."),
+        (("track.yaml",), "no recording: transect run track.yaml PATH..."),
         (("track.yaml", "day", "--extend"), "--extend needs a map: add --map MAP"),
         (("track.yaml/*", "day", "-o", "new", "--json"), "--json is for one run"),
         (("track.yaml/*", "day", "-o", "new", "--step"), "--step is for one run"),
         (("track.yaml", "day", "--step", "--jobs", 2), "leave --jobs out"),
-        (("track.yaml", "day", "--view", "--json"), "leave one of them out"),
+        (("track.yaml", "day", "--view", "--json"), "use one of them"),
     ],
 )
 def test_options_of_run_that_do_not_go_together_are_refused(
@@ -395,7 +395,7 @@ def test_pictures_are_drawn_of_streams_of_two_clocks_and_of_the_path_of_a_run(
     )
     both = transect("draw", "streams", made / "day", tmp_path, "-o", tmp_path / "streams.png", "--dpi", 50)
     assert both.returncode == 0, both.stderr
-    assert "not drawn, since they are not on the device clock: imu, wheels, truth/pose" in both.stderr
+    assert "not drawn, as they use another clock than device: imu, wheels, truth/pose" in both.stderr
     path = transect("draw", "track", made / "fused", "-o", tmp_path / "track.png", "--dpi", 50)
     assert (path.returncode, path.stdout) == (0, f"wrote {tmp_path / 'track.png'}\n")
     assert (tmp_path / "track.png").read_bytes().startswith(b"\x89PNG")

@@ -26,7 +26,7 @@ def command() -> None:
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("--force", is_flag=True, help="Replace a recording.yaml that is there.")
 def recording(path: Path, force: bool) -> None:
-    """Write a recording.yaml that describes files, from their names and contents.
+    """Write a recording.yaml that describes files by guessing.
 
     The guesses are printed. PATH is a folder, or one table (CSV or text), for which recording.yaml is written
     beside it.

@@ -117,8 +117,12 @@ def _refuse_not_positive(name: str, value: float | None) -> None:
         raise UsageError(f"--{name} {value:g} is not more than 0")
 
 
-def _announce(world: str, made: Day, target: Path, min_seconds: float = 3.0) -> None:
-    """Print the expected time, if over `min_seconds`, and size; warn if the disk is too small."""
+MIN_ANNOUNCED_S = 3.0
+"""Shorter simulations are not announced."""
+
+
+def _announce(world: str, made: Day, target: Path) -> None:
+    """Print the expected time and size; warn if the disk is too small."""
     import shutil
 
     from transect.base.tables import size_text
@@ -127,7 +131,7 @@ def _announce(world: str, made: Day, target: Path, min_seconds: float = 3.0) -> 
     from .shared.output import duration
 
     expected = estimate(made)
-    if expected.seconds > min_seconds:
+    if expected.seconds > MIN_ANNOUNCED_S:
         said = f"simulating {world}: about {duration(expected.seconds)} and {size_text(expected.size)}"
         click.echo(said, err=True)
     free = shutil.disk_usage(next(each for each in target.absolute().parents if each.is_dir())).free

@@ -131,7 +131,7 @@ def test_when_all_records_end_otherwise_the_cause_is_the_delimiter(tmp_path: Pat
 
 def test_when_all_records_have_another_number_of_fields_the_cause_is_the_label(tmp_path: Path) -> None:
     (said,) = check(tmp_path, delimited("ASCII_Integer"), b"1,2\r\n3,4\r\n")
-    assert said.cause == "all records have 2 fields: the label should define so many"
+    assert said.cause == "all records have 2 fields: the label should define this number"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,9 @@ CLOCKS = {
     "sclk": "spacecraft",
     "index": "index (samples are counted, not timed)",
 }
-_ENTRY = re.compile(r"(?P<names>[\w, ]+) : (?P<shape>.*)").fullmatch
+_FIELD = re.compile(r"(?P<name>[a-z]\w*): ").match
+_SHAPE = re.compile(r"^\([^()]*\)[,;:]?\s*")
+"""The shape of an array at the start of a comment, such as `(n, 3)`."""
 
 
 @cache
@@ -58,22 +60,19 @@ def describe_columns(kind: type) -> dict[str, str]:
 
 @cache
 def describe_fields(kind: type) -> dict[str, str]:
-    """Return what the `Attributes` of a type's docstring say of its fields, each on one line."""
-    lines = inspect.cleandoc(kind.__doc__ or "").splitlines()
-    if "Attributes" not in lines:
-        return {}
-    found: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in lines[lines.index("Attributes") + 2 :]:
-        entry = _ENTRY(line)
-        if entry:
-            current = []
-            found.update((name.strip(), current) for name in entry["names"].split(","))
-        elif line.startswith(" "):
-            current.append(line.strip())
-        elif line.strip():
-            break
-    return {name: _plain(" ".join(text)) for name, text in found.items() if text}
+    """Return the descriptions of a type's fields from the comments above or behind them, without shapes."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        above: list[str] = []
+        for line in inspect.getsource(base).splitlines():
+            code, _, comment = line.strip().partition("#")
+            if not code:
+                above = [*above, comment.strip()] if comment else []
+            elif field := _FIELD(code):
+                text = _SHAPE.sub("", " ".join(above) or comment.strip())
+                found |= {field["name"]: _plain(text[:1].upper() + text[1:])} if text else {}
+                above = []
+    return found
 
 
 def _plain(text: str) -> str:

@@ -56,7 +56,7 @@ def command(
     colours: int | None,
     as_json: bool,
 ) -> int:
-    """Draw the effect of dust, smoke and rain on lasers, radar and cameras.
+    """Draw the effect of dust, smoke and rain on sensors.
 
     The figures correspond to Figures 24 to 38 of SDI, for any recording with such sensors: range over angle
     as dots and as lines, and R, G, B of one image row. Several PATHs, such as clear, dust, smoke and rain,

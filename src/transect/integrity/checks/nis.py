@@ -196,7 +196,7 @@ def _square(segment: list[_Fix], snap: float, settings: NisSettings) -> _Segment
 
 def _advise(statistics: dict[str, float]) -> str:
     if statistics["large"] > 1.0:
-        return "the errors exceed the declared standard deviations"
+        return "the errors are larger than the declared standard deviations"
     return (
         "the errors are smaller than the declared standard deviations"
         if statistics.get("small", 0.0) > 1
