@@ -194,8 +194,8 @@ def describe_map(place_map: PlaceMap) -> dict[str, Any]:
         "length [m]": round(place_map.length, 1),
         "sessions": len(set(place_map.session.tolist())),
         "components": len(PoseGraph.from_map(place_map).roots()),
-        "loops": sum(what == LOOP for what in place_map.edges.what),
-        "rejected loops": sum(what == REJECTED for what in place_map.edges.what),
+        "loop closures": sum(what == LOOP for what in place_map.edges.what),
+        "rejected loop closures": sum(what == REJECTED for what in place_map.edges.what),
         "size [MB]": round(sum(sizes) / 1e6, 2),
         "size per 100 m [MB]": round(sum(sizes) / 1e4 / max(place_map.length, 1.0), 2),
     }

@@ -1,7 +1,7 @@
 // Mouse and fingers alike: one drags, two pinch, the wheel zooms.
 
-// Listen to an element. `drag(event, dx, dy)` also comes, with zeros, when a finger or button goes down;
-// `zoom(factor, x, y)` is above 1 to come closer, about that place; `slide(dx, dy)` is two fingers moving together.
+// Listen to an element. `drag(event, dx, dy)` is also called with zeros on pointer down;
+// `zoom(factor, x, y)` is above 1 to zoom in at that point; `slide(dx, dy)` is a two-finger drag.
 export function listen(element, { drag, zoom, slide = () => {} }) {
   const fingers = new Map();
   const middle = () => { const all = [...fingers.values()]; return [0, 1].map((k) => all.reduce((sum, p) => sum + p[k], 0) / all.length); };

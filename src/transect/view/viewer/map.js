@@ -1,4 +1,4 @@
-// The map: tracks from above over what is known of the ground, with a scale and north; it moves with the cursor.
+// The map: tracks from above over the ground, with a scale bar and a north arrow; it follows the cursor.
 import { listen } from "./gestures.js";
 
 const MARGIN = 0.12, LEAST = 6; // metres that are shown
@@ -23,7 +23,7 @@ export class MapPanel {
 
   seek(pose) { this.pose = pose; this._wait(); }
 
-  // The ground and the tracks have changed, or how they are looked at.
+  // Redraw after a change of the ground, the tracks or the view.
   draw() { this.below = null; this._wait(); }
 
   _wait() { if (!this.waiting) { this.waiting = true; requestAnimationFrame(() => { this.waiting = false; this._draw(); }); } }
@@ -54,7 +54,7 @@ export class MapPanel {
     this.draw();
   }
 
-  // Seek to when the robot was nearest to a place.
+  // Seek to the time at which the robot was nearest to a point.
   _pick(x, y) {
     let best = 30 ** 2, time = null;
     for (const track of this.tracks) for (let k = 0; k < track.length; k++) {
@@ -75,7 +75,7 @@ export class MapPanel {
     if (this.pose) this._drawRobot(g);
   }
 
-  // What does not move with the cursor is drawn once.
+  // The static part is drawn once.
   _drawBelow(width, height, ratio) {
     if (!this.touched) this._fit(width, height);
     const below = new OffscreenCanvas(Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))), g = below.getContext("2d");
@@ -97,7 +97,7 @@ export class MapPanel {
 
   _drawTrack(g, track) {
     g.strokeStyle = track.colour; g.lineWidth = track.kind === "truth" ? 1.5 : 2; g.setLineDash(track.kind === "truth" ? [4, 3] : []);
-    g.lineJoin = "round";  // of a noisy track sharp joins stick out by many times the noise
+    g.lineJoin = "round";  // mitred joins of a noisy track would exceed the noise
     g.beginPath();
     let last = null;
     for (let k = 0; k < track.length; k++) {
@@ -110,7 +110,7 @@ export class MapPanel {
     g.stroke(); g.setLineDash([]);
   }
 
-  // An arrow that looks where the robot looks.
+  // An arrow in the direction of the robot.
   _drawRobot(g) {
     const m = this.pose, [x, y] = this._place(m[3], m[7]), angle = Math.atan2(-m[4], m[0]);
     g.save();

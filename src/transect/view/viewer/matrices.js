@@ -1,4 +1,4 @@
-// Matrices of 16 numbers, row by row, as the server has them: T_a_c = multiply(T_a_b, T_b_c).
+// 4 x 4 matrices of 16 numbers, row-major as on the server: T_a_c = multiply(T_a_b, T_b_c).
 export const identity = () => [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1];
 
 export function multiply(a, b) {

@@ -1,4 +1,4 @@
-// Numbers over time: no spike is lost; the wheel or two fingers zoom time, a drag seeks.
+// Signals over time with their extremes kept; wheel or pinch zooms, a drag seeks.
 // The strips below have the same axis of time, so that their cursor continues those of the plots.
 import { listen } from "./gestures.js";
 import { bytes } from "./samples.js";
@@ -6,7 +6,7 @@ import { bytes } from "./samples.js";
 const HEIGHT = 92, SHORTEST = 0.05, LABEL = 160;
 const WANTED = ["speed", "velocity", "vx", "acc_x", "gyro_z", "alt", "x"];
 
-// Where the axis of time begins in a canvas of a width: names of strips and numbers of plots are left of it.
+// Left end of the time axis in a canvas of a width: names of strips and numbers of plots are left of it.
 const leftOf = (width) => Math.min(LABEL, 0.22 * width);
 
 export class Plots {
@@ -19,7 +19,7 @@ export class Plots {
     chooser.addEventListener("change", (e) => { if (e.target.value !== "") this.add(this.choices[e.target.value]); e.target.value = ""; });
   }
 
-  // The curves that a person looks at first.
+  // The initial curves.
   open(most) {
     const rank = ({ name }) => { const k = WANTED.findIndex((w) => name.endsWith(` ${w}`) || name.includes(` ${w}[0]`)); return k < 0 ? WANTED.length : k; };
     [...this.choices].sort((a, b) => rank(a) - rank(b)).slice(0, most).forEach((choice) => this.add(choice));
@@ -95,7 +95,7 @@ class Plot {
 
   _width() { return Math.max(1, this.canvas.clientWidth - leftOf(this.canvas.clientWidth)); }
 
-  // While one answer is under way only the newest window is remembered.
+  // During a request, only the newest window is remembered.
   async load() {
     this.stale = true;
     this.canvas.setAttribute("aria-valuetext", this.plots.window.map((t) => `${t.toFixed(2)} s`).join(" to "));
@@ -106,7 +106,7 @@ class Plot {
     this.draw();
   }
 
-  // The curve is drawn once; the cursor over it as often as it moves.
+  // The curve is drawn once; the cursor over it when it moves.
   draw() {
     const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth;
     if (!width) return;
@@ -131,7 +131,7 @@ class Plot {
     const g = this.curve.getContext("2d"), d = this.data, [from, to] = this.plots.window, css = getComputedStyle(document.documentElement);
     const left = leftOf(width);
     g.scale(ratio, ratio); g.font = "11px system-ui, sans-serif"; g.fillStyle = css.getPropertyValue("--soft");
-    if (!d.length) { g.fillText("nothing measured here", left, HEIGHT / 2); return; }
+    if (!d.length) { g.fillText("no data in this interval", left, HEIGHT / 2); return; }
     let low = Infinity, high = -Infinity;
     for (let i = 1; i < d.length; i += 2) { low = Math.min(low, d[i]); high = Math.max(high, d[i]); }
     const x = (t) => left + (t - from) / (to - from || 1) * (width - left), y = (v) => high === low ? HEIGHT / 2 + 4 : HEIGHT - 8 - (v - low) / (high - low) * (HEIGHT - 28);

@@ -1,4 +1,4 @@
-// The robot: its shapes and frames, which move with its pose and by themselves. Arms without shapes are thin rods.
+// The robot: its meshes and frames, which follow its pose and joints. Arms without meshes are thin rods.
 import { identity, multiply } from "./matrices.js";
 import { bytes } from "./samples.js";
 
@@ -16,10 +16,10 @@ export class Robot {
     this._drawFrames();
   }
 
-  // How far its frames reach from its own.
+  // Largest distance of its frames from the body.
   get reach() { return Math.max(0, ...[...this.places.values()].map((m) => Math.hypot(m[3], m[7], m[11]))); }
 
-  // Ask for the shapes; the page is of use before they are there.
+  // Request the meshes in the background.
   async open() {
     await Promise.all(this.scene.solids.map(async ({ frame, role }, n) => {
       this.space.setSurface(`solid${n}`, new Float32Array(await bytes(`solid/${n}`)), { colour: ROLES[role] });
@@ -38,7 +38,7 @@ export class Robot {
     });
   }
 
-  // Ask where the frames are that move on the robot; only the newest time that was wished for counts.
+  // Request the poses of moving frames; only the newest time counts.
   async seek(time) {
     if (!this.scene.moving.length) return;
     this.asked = time;
@@ -60,13 +60,13 @@ export class Robot {
     this.move(this.pose);
   }
 
-  // Without shapes, an arrow of one metre looks where the robot looks.
+  // Without meshes, an arrow of one metre shows the direction of the robot.
   _drawArrow() {
     const c = [[-.5, -.3, 0], [.5, -.3, 0], [.5, .3, 0], [-.5, .3, 0], [.9, 0, 0]], edges = [[0, 1], [1, 2], [2, 3], [3, 0], [1, 4], [2, 4]];
     this.space.set("robot", "lines", new Float32Array(edges.flatMap(([a, b]) => [...c[a], 0, ...c[b], 0])), this.pose, [0.85, 0.37, 0.01, 1]);
   }
 
-  // Each frame is three short lines, x red, y green, z blue; a grey line leads to the frame that it hangs on.
+  // Each frame is three short lines, x red, y green, z blue; a grey line leads to its parent.
   _drawFrames() {
     AXES.forEach((colour, axis) => {
       const rows = [...this.places.values()].flatMap((m) => [m[3], m[7], m[11], 0, m[3] + AXIS * m[axis], m[7] + AXIS * m[4 + axis], m[11] + AXIS * m[8 + axis], 0]);
@@ -80,7 +80,7 @@ export class Robot {
   }
 }
 
-// The four sides of a thin rod between two places, as triangles.
+// The four sides of a thin rod between two points, as triangles.
 function rod(a, b) {
   const along = b.map((v, i) => v - a[i]), length = Math.hypot(...along) || 1, u = along.map((v) => v / length);
   const other = Math.abs(u[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0], cross = (p, q) => [p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], p[0] * q[1] - p[1] * q[0]];

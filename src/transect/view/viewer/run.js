@@ -1,4 +1,4 @@
-// A compound that runs: what it is told, and what came of it so far.
+// A running compound: commands, and its outputs so far.
 import { indexAt, bytes, post } from "./samples.js";
 import { Track } from "./tracks.js";
 
@@ -15,14 +15,14 @@ export class Run {
     $("run-panel").hidden = false; $("run-name").textContent = about.name;
     for (const id of ["step", "unit"]) $(id).hidden = false;
     $("unit").append(new Option("wave", ""), ...about.channels.map((name, n) => new Option(name, n)));
-    $("speed").append(new Option("as fast as it can", 0));
+    $("speed").append(new Option("as fast as possible", 0));
     $("help").textContent = "space runs and pauses · . steps · ← → 1 % · , one sample back · home, end · + − or the wheel zooms time · T above · F follow";
     $("step").addEventListener("click", () => this.step());
     $("speed").addEventListener("change", () => { if (this.status.state === "playing") this._order(`run/play/${$("speed").value}`); });
     this._ask();
   }
 
-  // Orders: the cursor goes with the run again.
+  // Commands; the cursor follows the run again.
 
   step() { this._order($("unit").value === "" ? "run/step/1" : `run/next/${$("unit").value}`); }
 
@@ -30,7 +30,7 @@ export class Run {
 
   async _order(path) { await post(path); this.attached = true; this._ask(); }
 
-  // Looking
+  // State
 
   async _ask() {
     clearTimeout(this.timer);
@@ -42,7 +42,7 @@ export class Run {
       await this._pullLines(status.lines);
       this.status = status;
       this._show();
-    } catch { $("run-state").textContent = "the server has ended"; this.gone = true; }
+    } catch { $("run-state").textContent = "the server has stopped"; this.gone = true; }
     this.asking = false;
     if (this.gone) return;
     const soon = this.again || this.status.state === "playing";
@@ -62,7 +62,7 @@ export class Run {
     return made;
   }
 
-  // Take what a port gave since it was asked last.
+  // Fetch the new rows of a port.
   async _pull(port, { count }, place, number) {
     if (port.track && place) port.track.matrix = place;
     if (count === port.have || port.kind === "value") { port.have = count; return; }
@@ -80,7 +80,7 @@ export class Run {
     this.page.carrier ??= port.track;
   }
 
-  // The first few outputs that are numbers are plotted without being asked.
+  // The first few numeric outputs are plotted initially.
   _plot(port, rows) {
     for (const number of rows) port.numbers.push(number);
     const worth = port.output && port.type !== "bool" && !port.plot && this.plotted < MOST_PLOTS;
@@ -119,7 +119,7 @@ export class Run {
   }
 }
 
-// Seconds and values in turn, of a stretch of time.
+// Interleaved seconds and values of a time interval.
 function between(numbers, from, to) {
   const a = indexAt(numbers, from, 2), b = indexAt(numbers, to, 2);
   return numbers.slice(2 * a, 2 * b + 2);

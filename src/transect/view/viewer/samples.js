@@ -1,4 +1,4 @@
-// Asking the server, and the samples of one stream: which one belongs to a time, asked for once, the last few kept.
+// Requests to the server, and the samples of one stream by time, with a small cache.
 const KEPT = 40;
 
 export const bytes = async (path) => {
@@ -9,7 +9,7 @@ export const bytes = async (path) => {
 
 export const post = (path) => fetch(path, { method: "POST" });
 
-// The last of ascending times that is not after one; 0 before the first.
+// Index of the last of ascending times that is not after a time; 0 before the first.
 export function indexAt(times, time, width = 1) {
   let low = 0, high = times.length / width;
   while (low < high) { const middle = (low + high) >> 1; if (times[width * middle] <= time) low = middle + 1; else high = middle; }
@@ -17,12 +17,12 @@ export function indexAt(times, time, width = 1) {
 }
 
 export class Samples {
-  // `address(index)` is where a sample is asked for, `show(data, time)` draws it, `fail(why)` says why not.
+  // `address(index)` is the address of a sample, `show(data, time)` draws it, `fail(why)` shows an error.
   constructor({ address, show, fail, lasting = false }) {
     Object.assign(this, { address, show, fail, lasting, times: [], kept: new Map(), shown: -1, asked: -1, busy: false });
   }
 
-  // Whether the newest sample is too long ago to be what was there at that time: nothing came, or not yet. A single one lasts.
+  // Whether the newest sample is too old for the time; a single sample never is.
   isOld(time) {
     if (!this.times.length) return true;
     const step = (this.times.at(-1) - this.times[0]) / Math.max(1, this.times.length - 1), age = time - this.times[indexAt(this.times, time)];
@@ -31,7 +31,7 @@ export class Samples {
 
   seek(time) { if (this.times.length) { this.asked = indexAt(this.times, time); return this._pull(); } }
 
-  // While one sample is under way only the newest wish is remembered, so that scrubbing never queues.
+  // During a request, only the newest sample is remembered, so that scrubbing never queues.
   async _pull() {
     if (this.busy) return;
     this.busy = true;
@@ -47,7 +47,7 @@ export class Samples {
     let found = this.kept.get(index);
     if (!found) {
       found = await bytes(this.address(index));
-      if (!found.byteLength) throw new Error("not kept any more");
+      if (!found.byteLength) throw new Error("no longer kept");
       this.kept.set(index, found);
       if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value);
     }

@@ -6,13 +6,13 @@ const VERTEX = `#version 300 es
 layout(location=0) in vec4 point;   // w: a value from 0 to 1
 layout(location=1) in vec4 colours; // of the corners of a surface, where it has them
 uniform mat4 view, place; uniform float size; uniform vec4 colour; out vec4 shade; out vec3 at;
-vec3 scale(float v) {  // dark blue over green to yellow: also told apart by those who do not see red
+vec3 scale(float v) {  // dark blue over green to yellow, for readers with colour blindness
   return mix(mix(vec3(.20,.22,.55), vec3(.13,.57,.55), smoothstep(0.,.5,v)), vec3(.95,.85,.20), smoothstep(.5,1.,v)); }
 void main() {
   vec4 there = place * vec4(point.xyz, 1.); at = there.xyz;
   gl_Position = view * there; gl_PointSize = size;
   shade = colour.a > 0. ? colour : colours.a > 0. ? colours : vec4(scale(point.w), 1.); }`;
-// The side that a surface turns to the light follows from how its place changes from pixel to pixel.
+// The normal of a surface follows from the derivatives of its position.
 const FRAGMENT = `#version 300 es
 precision highp float; in vec4 shade; in vec3 at; uniform float lit; uniform vec3 eye; out vec4 result;
 void main() {
@@ -22,7 +22,7 @@ void main() {
     result.rgb *= .45 + .6 * max(0., dot(n, normalize(vec3(.45, -.35, .82)))); } }`;
 const HIGHEST = 1.57;
 
-// Whether the processor has to draw, for want of a graphics card: smooth edges would take it six times as long.
+// Whether rendering is in software, where antialiasing would take six times as long.
 function isSoftware() {
   const gl = document.createElement("canvas").getContext("webgl2"), known = gl?.getExtension("WEBGL_debug_renderer_info");
   const renderer = known ? String(gl.getParameter(known.UNMASKED_RENDERER_WEBGL)) : "";

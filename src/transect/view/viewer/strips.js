@@ -1,4 +1,4 @@
-// A strip for each stream: when it was recorded, and how far it could be trusted.
+// A strip for each stream: its availability and verdicts.
 import { listen } from "./gestures.js";
 
 const STATES = { OK: "#3a9d8f", SUSPECT: "#e2b13c", BAD: "#c2452d", UNKNOWN: "#9aa1a7" };
@@ -15,7 +15,7 @@ export class Strips {
     this.ask();
   }
 
-  // Ask for the verdicts, again and again until the checks are done.
+  // Poll for the verdicts until the checks are done.
   async ask() {
     const found = await (await fetch("verdicts.json")).json();
     this.verdicts = found.streams; this.judged = found.done; this.why = found.why ?? "";
@@ -23,7 +23,7 @@ export class Strips {
     if (!found.done) setTimeout(() => this.ask(), 1000);
   }
 
-  // Draw the strips anew: their verdicts or the window of time have changed.
+  // Redraw the strips after a change of verdicts or of the time window.
   refresh() { this.strips = null; this.draw(); }
 
   seek(time) {
@@ -32,7 +32,7 @@ export class Strips {
     this.draw();
   }
 
-  // The strips are drawn once; the cursor over them as often as it moves.
+  // The strips are drawn once; the cursor over them when it moves.
   draw() {
     const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth, [from, to] = this.page.plots.window;
     if (!width) return;
@@ -47,14 +47,14 @@ export class Strips {
     this._say();
   }
 
-  // What a run has still before it is pale.
+  // The part not yet played is pale.
   _fade(g, from, to, height) {
     g.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--paper"); g.globalAlpha = 0.65;
     g.fillRect(from, 0, Math.max(0, to - from), height);
     g.globalAlpha = 1;
   }
 
-  // Those that a run plays come first.
+  // Inputs of the run first.
   _streams() {
     const wired = new Set(this.page.scene.run?.wiring.map(([, stream]) => stream)), shown = this.page.scene.streams.filter((s) => s.samples > 1 || s.kind === "numbers");
     return [...shown.filter((s) => wired.has(s.name)), ...shown.filter((s) => !wired.has(s.name))].slice(0, MOST);
@@ -76,7 +76,7 @@ export class Strips {
 
   _say() {
     const now = Object.entries(this.verdicts).flatMap(([name, windows]) => windows.filter(([a, b, state]) => a <= this.time && this.time < b && state === "BAD").map(([, , , why]) => `${name} BAD (${why})`));
-    this.said.textContent = now.join(", ") || (this.judged ? this.why : "judging the sensors ...");
+    this.said.textContent = now.join(", ") || (this.judged ? this.why : "checking the sensors ...");
     this.said.style.color = now.length ? STATES.BAD : "";
   }
 }

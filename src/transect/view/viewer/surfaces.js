@@ -1,4 +1,4 @@
-// Maps as the server sends them: where they are, cells with their heights and colours; as a surface and as a picture.
+// Maps from the server: pose, heights and colours of cells; as a surface and as an image.
 import { apply } from "./matrices.js";
 
 export function decodeSurface(data) {

@@ -1,9 +1,9 @@
-// Where something went: rows of seconds, x, y, z and a quaternion, which may still grow.
+// A trajectory: rows of seconds, x, y, z and a quaternion, which may still grow.
 import { apply, identity, multiply, pose } from "./matrices.js";
 import { indexAt } from "./samples.js";
 
 const WIDTH = 8, MOST_LINES = 3000;
-// Told apart without seeing red and green, too (Okabe and Ito).
+// Colours for readers with colour blindness (Okabe and Ito).
 const RUNS = ["#d55e00", "#cc79a7", "#009e73", "#e69f00", "#56b4e9"];
 const KINDS = { truth: "#8a8f94", measured: "#0b6fa4" };
 const rgb = (hex) => [...[1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16) / 255), 1];

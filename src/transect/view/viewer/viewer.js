@@ -1,4 +1,4 @@
-// The page of `transect view`: one time, from which pictures, points, maps, plots and strips follow.
+// The page of `transect view`: images, points, maps, plots and strips at one time.
 import { listen } from "./gestures.js";
 import { MapPanel } from "./map.js";
 import { identity, multiply } from "./matrices.js";
@@ -42,10 +42,10 @@ class Page {
     const said = [...failures.map((text) => `BAD: ${text}`), ...warnings.map((text) => `warning: ${text}`)];
     $("failures").textContent = said.join("\n");
     $("failures").hidden = !said.length;
-    $("about").textContent = [robot, timed ? `${duration.toFixed(1)} s from ${start}` : "no times: samples by number", `${streams.length} streams`].filter(Boolean).join(" · ");
+    $("about").textContent = [robot, timed ? `${duration.toFixed(1)} s from ${start}` : "no timestamps: samples by index", `${streams.length} streams`].filter(Boolean).join(" · ");
   }
 
-  // The server ends when the last page is closed, and need not be told by Ctrl-C.
+  // The server ends when the last page is closed.
   _stay() {
     const id = Math.floor(Math.random() * 2 ** 50);
     post(`here/${id}`);
@@ -61,7 +61,7 @@ class Page {
     samples.times = new Float64Array(await bytes(`times/${number}`));
   }
 
-  // Samples of a stream, or of a run's output, that are shown as they are there: pictures, points or a map.
+  // Samples of a stream or of a run's output: images, points or a map.
   addSamples(kind, name, id, address, size = 2) {
     const made = { picture: () => this._picture(name), points: () => this._points(name, id, size), surface: () => this._surface(name, id) }[kind]();
     const samples = new Samples({ address, lasting: kind === "surface", ...made });
@@ -128,7 +128,7 @@ class Page {
   _showMap() { $("map-panel").hidden = this.map.empty; }
 
   _say() {
-    const where = this.map.tracks.length ? "" : "no stream says where the robot was: sensors are drawn around it", square = this.map.grounds.size ? "" : `a square is ${this.cell} m`;
+    const where = this.map.tracks.length ? "" : "no positions of the robot: sensors are drawn around its frame", square = this.map.grounds.size ? "" : `grid: ${this.cell} m`;
     this.note(this.space.works ? [where, square].filter(Boolean).join("; ") : "this browser has no WebGL2: no 3-D");
   }
 
@@ -161,7 +161,7 @@ class Page {
     this.plots.seek(this.time);
   }
 
-  // One sample of the first stream of pictures or points back or ahead.
+  // Step by one sample of the first stream of images or points.
   step(by) {
     const times = this.samples[0]?.times;
     if (!times?.length) return this.seek(this.time + by * this.scene.duration / 1000);
@@ -186,7 +186,7 @@ class Page {
     $("play").addEventListener("click", toggle);
     $("top").addEventListener("click", () => this.space.lookDown());
     $("follow").addEventListener("click", () => this.follow(!this.following));
-    $("end").addEventListener("click", async () => { await post("close"); document.body.dataset.ready = "ended"; this.play(false); $("about").textContent = "ended: this page can be closed"; });
+    $("end").addEventListener("click", async () => { await post("close"); document.body.dataset.ready = "ended"; this.play(false); $("about").textContent = "stopped: this page can be closed"; });
     this.space.onpan = () => this.follow(false);
     // A finger that is drawn over the pictures scrubs; their whole width is what the plots show.
     listen($("pictures"), { drag: (e, dx) => { if (dx) this.seek(this.time + dx / $("pictures").clientWidth * (this.plots.window[1] - this.plots.window[0])); }, zoom: (factor) => this.plots.zoom(factor, this.time) });
@@ -203,4 +203,4 @@ class Page {
 }
 
 const page = new Page();
-page.open().catch((error) => { $("about").textContent = `cannot be shown: ${error.message ?? error}`; document.body.dataset.ready = "failed"; });
+page.open().catch((error) => { $("about").textContent = `error: ${error.message ?? error}`; document.body.dataset.ready = "failed"; });
