@@ -27,7 +27,7 @@ GEOMETRY = FourWheelGeometry.of(INTERACT)
 LANDER = lander_of(INTERACT)
 RECEIVER = INTERACT.frames.lookup("Platform", "Origin")[:2, 3]  # m, forward and left
 TRACKS = {"by_wheels": "wheel odometry", "by_gps": "D-GPS"}
-LEAST, MOST = 0.01, 0.12  # of the way: loose soil costs 3 % on the level, and half of every slope
+MIN_SLIP, MAX_SLIP = 0.01, 0.12  # loose soil: 3 % on the level, and half of the slope in addition
 
 
 class WheelOdometry(Node):
@@ -126,7 +126,7 @@ def main(folder: Path) -> None:
     print(f"{error[-1]:.2f} m off after {travelled[-1]:.1f} m: {error[-1] / travelled[-1]:.1%}")
     quarters = [part.mean() for part in np.array_split(error, 4)]
     assert quarters == sorted(quarters), "the error of dead reckoning grows with the way"
-    assert LEAST < error[-1] / travelled[-1] < MOST
+    assert MIN_SLIP < error[-1] / travelled[-1] < MAX_SLIP
 
     tracks = [PlottedTrack(name, np.array(run[port].values)) for port, name in TRACKS.items()]
     title = "Wheel odometry against D-GPS on (simulated) Etna"

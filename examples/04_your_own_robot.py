@@ -16,10 +16,10 @@ from transect.geometry import geodesy
 from transect.recording import source_of
 from transect.types import Trajectory
 
-LANDER = (0.6584, 0.2619, 2639.8)  # latitude and longitude in rad, height in m
-RADIUS, SPEED, SECONDS = 8.0, 0.9, 40
-NOISE = 0.1  # m, of each coordinate of a fix
-ANTENNA = (0.0, 0.4, 1.1)  # m in base: forward, left, up
+LANDER_POSITION = (0.6584, 0.2619, 2639.8)  # latitude and longitude in rad, height in m
+RADIUS_M, SPEED_M_S, DURATION_S = 8.0, 0.9, 40
+FIX_SIGMA_M = 0.1  # m, of each coordinate of a fix
+ANTENNA_POSITION_M = (0.0, 0.4, 1.1)  # m in base: forward, left, up
 ROBOT = """\
 name: crate
 frames:
@@ -46,8 +46,8 @@ streams:
 
 def positions(t: np.ndarray, arm: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> np.ndarray:
     """East, north, up (n, 3) in m of a point of the robot, which drives its circle from south to east."""
-    turned = t * SPEED / RADIUS
-    middle = RADIUS * np.column_stack([np.sin(turned), 1 - np.cos(turned), np.zeros_like(t)])
+    turned = t * SPEED_M_S / RADIUS_M
+    middle = RADIUS_M * np.column_stack([np.sin(turned), 1 - np.cos(turned), np.zeros_like(t)])
     forward = np.column_stack([np.cos(turned), np.sin(turned), np.zeros_like(t)])
     left = np.column_stack([-np.sin(turned), np.cos(turned), np.zeros_like(t)])
     return middle + arm[0] * forward + arm[1] * left + [0, 0, arm[2]]
@@ -57,12 +57,12 @@ def write_files(folder: Path) -> None:
     """What the robot writes: its wheels turn 4 % too far, its receiver is good to 10 cm."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(4)
-    t = np.arange(0, SECONDS, 0.05)
-    drive = np.broadcast_arrays(1000 * t, 1040 * SPEED, np.degrees(SPEED / RADIUS))
+    t = np.arange(0, DURATION_S, 0.05)
+    drive = np.broadcast_arrays(1000 * t, 1040 * SPEED_M_S, np.degrees(SPEED_M_S / RADIUS_M))
     write_csv(folder / "drive.csv", "millis,speed,turn", np.column_stack(drive))
-    t = np.arange(0, SECONDS, 1.0)
-    seen = positions(t, ANTENNA) + rng.normal(0, NOISE, (len(t), 3))
-    places = geodesy.geodetic_from_local(seen, LANDER, "ENU") * [180 / np.pi, 180 / np.pi, 1]
+    t = np.arange(0, DURATION_S, 1.0)
+    seen = positions(t, ANTENNA_POSITION_M) + rng.normal(0, FIX_SIGMA_M, (len(t), 3))
+    places = geodesy.geodetic_from_local(seen, LANDER_POSITION, "ENU") * [180 / np.pi, 180 / np.pi, 1]
     write_csv(folder / "gps.csv", "millis,lat,lon,height", np.column_stack([1000 * t, places]))
 
 
@@ -82,11 +82,11 @@ def main(folder: Path) -> None:
     (folder / "recording.yaml").write_text(DESCRIPTION, "utf-8")
     rec = transect.open(folder)
     print(rec)
-    assert np.allclose(rec["Odometry"]["vx"], 1.04 * SPEED), "mm/s became m/s"
+    assert np.allclose(rec["Odometry"]["vx"], 1.04 * SPEED_M_S), "mm/s became m/s"
 
     # What transect can do with any recording it can do with this one. The files say nothing of the receiver's
     # deviation, so 2.5 m would be assumed.
-    run = transect.run("PoseFusion", rec, set={"fusion.fix_std": NOISE})
+    run = transect.run("PoseFusion", rec, set={"fusion.fix_std": FIX_SIGMA_M})
     poses = run["pose"].values
     estimate = Trajectory(
         run["pose"].t_ns,
@@ -98,7 +98,7 @@ def main(folder: Path) -> None:
     truth = Trajectory(t_ns, positions((t_ns - t_ns[0]) / 1e9), child="base")
     error = absolute_error(associate(truth, estimate), "yaw").statistics
     print(f"fused: {error.rmse:.2f} m off the circle, {error.max:.2f} m at the most")
-    assert error.rmse < NOISE * 3**0.5, "better than the fixes"
+    assert error.rmse < FIX_SIGMA_M * 3**0.5, "better than the fixes"
 
 
 if __name__ == "__main__":

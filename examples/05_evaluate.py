@@ -61,7 +61,7 @@ def main(path: Path) -> None:
     # The same by the library: pairs first, then every metric on the same pairs.
     estimate = trajectory_of(run["pose"].t_ns, run["pose"].values)
     pairs = associate(truth, estimate, by="interpolate", max_diff=0.1)
-    print(f"{len(pairs)} of {pairs.candidates} poses have a partner")
+    print(f"{len(pairs)} of {pairs.candidates} poses are associated")
     # Each alignment hides more than the one before: se3 tilts the plane of the wheels onto the slope.
     for align in ("origin", "yaw", "se3"):
         error = absolute_error(pairs, align)

@@ -33,7 +33,7 @@ config.write_text(text)
 built = build(config, Path("bundle"))
 print(f"{built.lidvid}: {len(built.changes)} labels, {built.size / 1e6:.1f} MB")
 
-# Whatever can be checked here is: schemas and registered products are no part of transect.
+# Schemas and registered context products are not part of transect; all other rules are checked.
 report = validate([built.folder], ValidationOptions("bundle"))
 for note in report.notes:
     print("note:", note)

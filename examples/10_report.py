@@ -1,4 +1,4 @@
-"""One page that tells the story of a recording: what was there, what broke, where the robot went.
+"""A report on a recording: streams, problems, trajectory, accuracy, provenance, citation.
 
 The recording is simulated, with a GNSS that jumps. With a real one it is ``transect.open(path)``; the command
 is ``transect report PATH``.

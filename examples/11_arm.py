@@ -1,4 +1,4 @@
-"""What InSight's arm tells besides its pictures: phases, soil, clearance, and the current without load.
+"""Data of InSight's arm other than images: phases, soil, clearance, and the current without load.
 
 The recording is simulated: 15 seconds of pressing a blade into the ground. With files of the archive it is
 ``recording = transect.open("A0087_0209_..._eu.csv")``, and the rest stays as it is.

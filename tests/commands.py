@@ -20,7 +20,7 @@ from unittest import mock
 
 from transect.cli import main
 
-WIDE = 1000
+TERMINAL_COLUMNS = 1000
 """Columns, unless a test sets another `COLUMNS`: sentences are not folded."""
 SHELL_SIGNS = {"|", ">", ">>", "<", "&", "&&", "||", ";"}
 
@@ -70,7 +70,7 @@ def _captured(
     with (
         _captured_streams(together) as (out, err),
         mock.patch.object(sys, "argv", argv),
-        mock.patch.dict(os.environ, {"COLUMNS": str(WIDE), **environment}),
+        mock.patch.dict(os.environ, {"COLUMNS": str(TERMINAL_COLUMNS), **environment}),
     ):
         try:
             call()

@@ -1,4 +1,4 @@
-"""A recording is data: whatever files its folder has, no command executes any of them.
+"""A recording is data: no command executes any file of its folder.
 
 Modules with names that Python, numpy and others import lie in the working directory; each leaves a mark when
 it is executed. Commands run as the console script runs them, and start their real child processes.

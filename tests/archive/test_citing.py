@@ -38,7 +38,7 @@ def test_authors_are_read_from_old_and_new_labels(standard: Standard, paper: Pat
     assert [other.identifier for other in found.related] == ["urn:nasa:pds:other:document"]
 
 
-def test_authors_that_one_text_parts_by_commas_are_told_apart(paper: Path, tmp_path: Path):
+def test_authors_separated_by_commas_are_distinguished(paper: Path, tmp_path: Path):
     citation = CitationInformation("A sample", 2024, "Doe, J. K., Roe, R. and Poe, E.")
     made = sample_bundle(paper, citation=citation, standard=INSIGHT_STANDARD)
     found = bundle_citation(build_bundle(made, tmp_path / "b").folder)

@@ -1,4 +1,4 @@
-"""Identifiers: what is one, what is none, and how versions grow."""
+"""Valid and invalid identifiers, and increments of versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles of recordings and results: every type of stream, and files of which each mistake is named."""
+"""Bundles of recordings and results: every type of stream, and an error for each mistake in a file."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from transect.types import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-T0 = 1_650_000_000_123_456_789
-T_NS = T0 + np.arange(3, dtype=np.int64) * 100_000_007
+START_NS = 1_650_000_000_123_456_789
+T_NS = START_NS + np.arange(3, dtype=np.int64) * 100_000_007
 CAMERA = CameraModel("cam", 4, 3, np.diag([300.0, 300.0, 1.0]), "radtan", np.array([0.1, -0.2]), frame="cam")
 _PAIR2 = Correspondences2D(np.zeros((2, 2), "f4"), np.ones((2, 2), "f4"))
 _PAIR3 = Correspondences3D(np.zeros((2, 3)), np.ones((2, 3)))
@@ -77,7 +77,9 @@ PAYLOADS: dict[str, Any] = {
         Edges(np.array([0]), np.array([1]), np.eye(4)[None], np.eye(6)[None], ("odometry",)),
         ({"points": np.ones((2, 2))}, {"points": np.zeros((1, 2))}),
     ),
-    "Judged": Verdict("Imu", "Imu", T0, T0 + 1, "T01", state="BAD", evidence={"rate": 3.0}, peers=("Gps",)),
+    "Judged": Verdict(
+        "Imu", "Imu", START_NS, START_NS + 1, "T01", state="BAD", evidence={"rate": 3.0}, peers=("Gps",)
+    ),
 }
 COLUMNS: dict[str, tuple[type, dict[str, Any]]] = {
     "Imu": (types.Imu, {"acc_x": np.array([np.nan, 0.1, 1e-7]), "gyro_x": np.array([1, 2, 3], "f4")}),

@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         done = transect(*words, cwd=folder)
         assert done.returncode in (0, 4), (words, done.stderr)
-    t_ns = run_sample.T0 + np.arange(20, dtype=np.int64) * 50_000_000
+    t_ns = run_sample.START_NS + np.arange(20, dtype=np.int64) * 50_000_000
     track = Stream("Walk", Pose, arrow.table(t_ns, {axis: np.arange(20.0) for axis in "xyz"}))
     formats.write(Recording("walk", (track,)), folder / "walk.tum", "tum")
     return folder
@@ -126,7 +126,7 @@ def test_the_command_line_names_the_store_instead_of_the_file(made: Path, tmp_pa
     assert "127.0.0.1" in asked.stderr  # it was tried: nobody listens there
 
 
-def test_a_trajectory_is_a_result_by_itself_and_a_folder_of_nothing_is_none(
+def test_a_trajectory_is_a_result_by_itself_and_an_empty_folder_has_no_results(
     made: Path, tmp_path: Path
 ) -> None:
     (walk,) = results_of(made / "walk.tum")
@@ -162,7 +162,7 @@ def test_a_bundle_that_is_built_again_after_a_change_of_data_has_a_new_version(
     config = tmp_path / "a.yaml"
     again = transect("archive", "build", config, "-o", tmp_path / "bundle")
     assert again.returncode == 0
-    assert labels_of(tmp_path / "bundle") == first  # nothing changed, so that nothing is written anew
+    assert labels_of(tmp_path / "bundle") == first  # nothing changed, so that nothing is written again
     said = yaml.safe_load(config.read_text())
     said["bundle"]["title"] = "Another title"
     config.write_text(yaml.safe_dump(said))

@@ -52,7 +52,7 @@ def test_schemas_are_fetched_once_into_the_user_s_folder_and_found_there(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     done = transect("archive", "schemas", "fetch", TRANSECT_PDS4_SITE=site)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 files fetched, 0 were there")
+    assert done.stdout.startswith("2 files fetched, 0 up to date")
     assert transect("archive", "schemas", "fetch", TRANSECT_PDS4_SITE=site).stdout.startswith(
         "0 files fetched, 2"
     )

@@ -147,9 +147,7 @@ def test_a_cache_that_others_can_write_to_is_not_used(
     assert (done.returncode, str(named) in done.stdout) == (0, False)
 
 
-def test_a_new_cache_is_the_users_alone_whatever_the_umask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_cache_is_private_for_any_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "a" / "cache"))
     before = os.umask(0o002)
     try:

@@ -49,6 +49,6 @@ def test_a_decimal_comma_is_a_decimal_point() -> None:
 
 
 @pytest.mark.parametrize("text", ["99:99", "24:00", "12:60", "12:00:61"])
-def test_a_time_of_day_that_is_none_is_refused(text: str):
+def test_an_invalid_time_of_day_is_rejected(text: str):
     with pytest.raises(TimeError, match="not a time of day"):
         clocks.resolve(text, 1_600_000_000_000_000_000)

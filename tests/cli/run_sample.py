@@ -15,7 +15,7 @@ from transect.recording import Recording
 from transect.recording.stream import stream_of_values
 from transect.types import Imu, Pose, Twist
 
-T0 = 1_600_000_000_000_000_000
+START_NS = 1_600_000_000_000_000_000
 NODES = '''
 import os
 import signal
@@ -173,12 +173,12 @@ def recording(seconds: float = 2.0) -> Recording:
     rng, n, m = np.random.default_rng(0), round(seconds * 100), round(seconds * 10)
     names = ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
     columns = {name: rng.normal(size=n) for name in names}
-    imu = stream_of_values("imu", T0 + np.arange(n) * 10_000_000, columns, type=Imu)
+    imu = stream_of_values("imu", START_NS + np.arange(n) * 10_000_000, columns, type=Imu)
     speed = {"vx": np.full(m, 0.5), "vy": np.zeros(m), "vz": np.zeros(m)}
-    twist = stream_of_values("wheels", T0 + 3_000_001 + np.arange(m) * 100_000_000, speed, type=Twist)
+    twist = stream_of_values("wheels", START_NS + 3_000_001 + np.arange(m) * 100_000_000, speed, type=Twist)
     place = {"x": np.arange(m) * 0.05, "y": np.zeros(m), "z": np.zeros(m)}
     turn = {"qx": np.zeros(m), "qy": np.zeros(m), "qz": np.zeros(m), "qw": np.ones(m)}
-    times = T0 + np.arange(m) * 100_000_000
+    times = START_NS + np.arange(m) * 100_000_000
     truth = stream_of_values("truth/pose", times, place | turn, type=Pose, role="truth")
     return Recording("day", (imu, twist, truth))
 

@@ -257,13 +257,13 @@ def test_no_sentence_of_the_help_is_cut_at_80_columns(group: tuple[str, ...]) ->
         (("graph", "chek"), "there is no command 'chek'; did you mean 'check'"),
     ],
 )
-def test_a_typo_in_a_command_is_told_what_was_meant(typed: tuple[str, ...], meant: str) -> None:
+def test_a_typo_in_a_command_suggests_the_right_one(typed: tuple[str, ...], meant: str) -> None:
     done = run(*typed)
     assert done.returncode == 2
     assert meant in done.stderr
 
 
-def test_times_that_look_like_seconds_are_told_how_they_are_written(etna: Path) -> None:
+def test_times_that_look_like_seconds_have_a_hint(etna: Path) -> None:
     assert "did you mean +5s?" in run("check", etna, "--from", "5s").stderr
 
 

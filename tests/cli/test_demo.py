@@ -49,7 +49,7 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
         "urn:nasa:pds:sequence00::1.0",
         ": 0 errors, ",
         f"transect maps show {tmp_path / 'round'} -o {tmp_path / 'round.png'}",
-        "RMSE against the ground truth",
+        "RMSE against ground truth",
     ):
         assert shown in done.output
     named = [

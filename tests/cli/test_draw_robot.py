@@ -45,7 +45,7 @@ def test_without_a_path_the_file_is_named_after_the_robot(tmp_path: Path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["weeder.png"]
 
 
-def test_an_unknown_picture_and_an_unknown_robot_are_told_what_there_is(tmp_path: Path):
+def test_an_unknown_picture_and_an_unknown_robot_list_the_known_ones(tmp_path: Path):
     done = run("draw", "robot", "ida", "--picture", "sid", "-o", tmp_path / "x.png")
     assert isinstance(done.exception, TransectError)
     assert "did you mean 'side'" in str(done.exception)

@@ -377,7 +377,7 @@ def test_a_euroc_truth_is_held_against_a_tum_estimate(run: Run, real_data: Path)
 
 
 def sampled(hertz: float, shift: float = 0.0, seconds: float = 20.0) -> Trajectory:
-    """Return a drive round a circle, sampled at a rate from a while after the beginning on."""
+    """Return a drive around a circle, sampled at a rate, with a delayed start."""
     t = np.arange(shift, seconds, 1 / hertz)
     where = np.column_stack([5 * np.cos(t / 5), 5 * np.sin(t / 5), 0 * t])
     level = np.tile([0.0, 0.0, 0.0, 1.0], (len(t), 1))
@@ -443,7 +443,9 @@ def test_a_single_pair_is_no_result(run: Run, truth: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.6, 0.8)])
-def test_a_constant_attitude_along_a_bent_path_is_none(run: Run, tmp_path: Path, attitude: tuple[float, ...]):
+def test_a_constant_attitude_along_a_bent_path_is_not_an_attitude(
+    run: Run, tmp_path: Path, attitude: tuple[float, ...]
+):
     """Positions only, written as TUM, which has a quaternion in every row."""
     turned = circle()
     assert turned.orientations is not None

@@ -17,16 +17,16 @@ from transect.evaluation.static import AXES, find_motion, imu_noise, kalibr_text
 from transect.recording import Recording, Stream, arrow
 from transect.types import Imu, NavFix, Odometry, WheelState
 
-RATE = 100.0
-GYRO, ACC = 0.002, 0.02
+RATE_HZ = 100.0
+GYRO_NOISE, ACCEL_NOISE = 0.002, 0.02
 """Standard deviations of a sample at rest, rad/s and m/s2."""
 
 
 def at_rest(seconds: float, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n = int(seconds * RATE)
+    n = int(seconds * RATE_HZ)
     rng = np.random.default_rng(seed)
-    gyro = rng.normal((0.01, 0.0, -0.02), GYRO, size=(n, 3))
-    return np.arange(n) * 10_000_000, gyro, rng.normal((0, 0, 9.81), ACC, size=(n, 3))
+    gyro = rng.normal((0.01, 0.0, -0.02), GYRO_NOISE, size=(n, 3))
+    return np.arange(n) * 10_000_000, gyro, rng.normal((0, 0, 9.81), ACCEL_NOISE, size=(n, 3))
 
 
 def driving(seconds: float = 100.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -40,10 +40,10 @@ def driving(seconds: float = 100.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def test_the_longest_rest_is_found_to_a_second() -> None:
     rest = longest_rest(*driving())
-    assert rest.first / RATE == pytest.approx(30, abs=2)
-    assert rest.last / RATE == pytest.approx(70, abs=2)
+    assert rest.first / RATE_HZ == pytest.approx(30, abs=2)
+    assert rest.last / RATE_HZ == pytest.approx(70, abs=2)
     assert rest.seconds == pytest.approx(40, abs=3)
-    np.testing.assert_allclose(rest.noise, [GYRO] * 3 + [ACC] * 3, rtol=0.25)
+    np.testing.assert_allclose(rest.noise, [GYRO_NOISE] * 3 + [ACCEL_NOISE] * 3, rtol=0.25)
 
 
 def test_a_whole_record_at_rest_is_kept_whole() -> None:
@@ -73,12 +73,12 @@ def test_samples_that_were_not_measured_end_a_rest_and_too_few_are_refused() -> 
 
 def test_the_white_noise_that_was_put_in_comes_out_on_all_axes_and_in_kalibrs_file() -> None:
     found = imu_noise(*at_rest(1000))
-    for name, sigma in zip(AXES, [GYRO] * 3 + [ACC] * 3, strict=True):
-        assert found[name].model.white == pytest.approx(sigma / np.sqrt(RATE), rel=0.05)
+    for name, sigma in zip(AXES, [GYRO_NOISE] * 3 + [ACCEL_NOISE] * 3, strict=True):
+        assert found[name].model.white == pytest.approx(sigma / np.sqrt(RATE_HZ), rel=0.05)
         assert found[name].walk_limit > 0
-    said = yaml.safe_load(kalibr_text(found, RATE, "/imu0"))
-    assert said["gyroscope_noise_density"] == pytest.approx(GYRO / 10, rel=0.05)
-    assert said["accelerometer_noise_density"] == pytest.approx(ACC / 10, rel=0.05)
+    said = yaml.safe_load(kalibr_text(found, RATE_HZ, "/imu0"))
+    assert said["gyroscope_noise_density"] == pytest.approx(GYRO_NOISE / 10, rel=0.05)
+    assert said["accelerometer_noise_density"] == pytest.approx(ACCEL_NOISE / 10, rel=0.05)
     assert (said["rostopic"], said["update_rate"]) == ("/imu0", 100)
 
 
@@ -102,7 +102,7 @@ def test_the_command_prints_writes_and_draws(run: Run, recording: Path, tmp_path
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines[1:7]] == list(AXES)
-    assert float(lines[1].split()[1]) == pytest.approx(GYRO / 10, rel=0.2)
+    assert float(lines[1].split()[1]) == pytest.approx(GYRO_NOISE / 10, rel=0.2)
     assert yaml.safe_load((tmp_path / "imu.yaml").read_text())["update_rate"] == pytest.approx(100)
     assert (tmp_path / "allan.png").stat().st_size > 10_000
 
@@ -131,7 +131,7 @@ def test_the_adis16405_has_the_deviations_of_the_datas_readme(real_data: Path) -
         warnings.simplefilter("ignore")
         read = rdata.read_rda(real_data / "imu_static_adis16405" / "adis_16405_imu1.rda")
     values = np.asarray(read["adis_16405_imu1"])
-    curve = allan_deviation(values[:, 0], RATE, [0.01, 0.1, 1, 10, 100, 1000])
+    curve = allan_deviation(values[:, 0], RATE_HZ, [0.01, 0.1, 1, 10, 100, 1000])
     np.testing.assert_allclose(
         curve.deviation, [0.3191, 0.1254, 0.04090, 0.01337, 0.00722, 0.00521], rtol=1.5e-3
     )
@@ -190,7 +190,7 @@ def test_what_other_sensors_saw_move_is_no_rest(mover: str) -> None:
     other = Stream(mover, kind, arrow.table(at, moved, units=kind.units()), clock="utc")
     motions = find_motion(Recording("drive", (imu, other)), "utc")
     rest = longest_rest(t_ns, gyro, acc, motions)
-    assert rest.first / RATE == pytest.approx(40, abs=2)
+    assert rest.first / RATE_HZ == pytest.approx(40, abs=2)
     assert longest_rest(t_ns, gyro, acc).first == 0
     always = Stream(
         mover, kind, arrow.table(at[drives], {k: v[drives] for k, v in moved.items()}), clock="utc"

@@ -89,7 +89,7 @@ def test_topics_without_a_type_in_the_other_ros_are_listed_and_the_exit_code_is_
     assert done.returncode == 3
     counts = counts_of(tmp_path / "new.mcap")
     assert counts == {"/tf": 7}
-    named = {line.split()[2] for line in done.stderr.splitlines() if line.startswith("not carried:")}
+    named = {line.split()[2] for line in done.stderr.splitlines() if line.startswith("not written:")}
     assert named == set(counts_of(bag)) - set(counts)  # what is listed is left out, and nothing else is
     same = library.open(tmp_path / "new.mcap").frames.lookup("odom", "base", 1_400_000_000_300_000_000)
     np.testing.assert_allclose(same[:3, 3], [0.3, 0, 0])

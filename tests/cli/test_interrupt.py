@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-IMAGES = 100
+IMAGE_COUNT = 100
 CHILD = """
 import os, signal, sys
 from transect.cli import main
@@ -34,7 +34,7 @@ def camera(tmp_path: Path) -> Path:
     """Return a folder of images."""
     data = cv2.imencode(".png", np.zeros((4, 4), np.uint8))[1].tobytes()
     (tmp_path / "in" / "left").mkdir(parents=True)
-    for number in range(IMAGES):
+    for number in range(IMAGE_COUNT):
         (tmp_path / "in" / "left" / f"{1_560_000_000 + number}.000000000.png").write_bytes(data)
     return tmp_path / "in"
 

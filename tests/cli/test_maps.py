@@ -9,16 +9,16 @@ from transect.base.files import write_bytes
 from transect.formats.geotiff import encode_geotiff
 from transect.types import GridMap
 
-GROUND = 6 * gaussian_filter(np.random.default_rng(3).normal(size=(90, 90)), 3)
+HEIGHTS_M = 6 * gaussian_filter(np.random.default_rng(3).normal(size=(90, 90)), 3)
 
 
 @pytest.fixture(scope="module")
 def maps(tmp_path_factory):
     """A drone's map, and a part of it that begins five cells further east and two further south."""
     folder = tmp_path_factory.mktemp("maps")
-    part = GROUND[20:70, 25:75] + 10.0
+    part = HEIGHTS_M[20:70, 25:75] + 10.0
     transforms = (1.0, 0, 0.0, 0, -1.0, 90.0), (1.0, 0, 20.0, 0, -1.0, 72.0)
-    for name, heights, transform in zip(("drone", "rover"), (GROUND, part), transforms, strict=True):
+    for name, heights, transform in zip(("drone", "rover"), (HEIGHTS_M, part), transforms, strict=True):
         write_bytes(folder / f"{name}.tif", encode_geotiff(GridMap({"elevation": heights}, transform)))
     write_bytes(
         folder / "flat.tif", encode_geotiff(GridMap({"elevation": np.zeros((40, 40))}, transforms[0]))

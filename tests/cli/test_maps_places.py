@@ -27,7 +27,7 @@ from transect.types import Pose
 from transect.types.places import Anchor
 
 pytest.importorskip("gtsam")
-AHEAD = 1.0
+ANTENNA_FORWARD_M = 1.0
 """m from the robot to the antenna whose truth is known."""
 
 
@@ -51,11 +51,13 @@ def test_a_map_is_described_and_drawn(kept: Path, tmp_path: Path) -> None:
 def antenna_of(poses: np.ndarray) -> np.ndarray:
     """Return where the antenna is (n, 3) on a robot at poses (n, 3)."""
     x, y, heading = poses.T
-    return np.column_stack([x + AHEAD * np.cos(heading), y + AHEAD * np.sin(heading), np.zeros(len(x))])
+    return np.column_stack(
+        [x + ANTENNA_FORWARD_M * np.cos(heading), y + ANTENNA_FORWARD_M * np.sin(heading), np.zeros(len(x))]
+    )
 
 
 def know_truth(recording: Recording, poses: np.ndarray) -> Recording:
-    """Return the recording with true poses (n, 3) of its robot, told of an antenna `AHEAD` of it.
+    """Return the recording with true poses (n, 3) of its robot, with an antenna `ANTENNA_FORWARD_M` in front.
 
     They are in a world turned and shifted against the first.
     """
@@ -66,7 +68,7 @@ def know_truth(recording: Recording, poses: np.ndarray) -> Recording:
     columns |= {"qz": np.sin(half), "qw": np.cos(half)}
     about = {"type": Pose, "clock": "device", "frame": "world", "child": "antenna", "role": "truth"}
     mounted = FrameTree()
-    mounted.add_static("robot", "antenna", se3.from_quaternion([0, 0, 0, 1], [AHEAD, 0, 0]))
+    mounted.add_static("robot", "antenna", se3.from_quaternion([0, 0, 0, 1], [ANTENNA_FORWARD_M, 0, 0]))
     truth = stream_of_values("truth/pose", recording["scan"].t_ns, columns, **about)
     return recording.replace(streams=(*recording, truth), frames=mounted)
 

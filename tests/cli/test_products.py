@@ -92,7 +92,7 @@ def test_products_are_found_by_what_is_asked_of_them(
     assert ("kinds in the store: PointCloud, Report" in told) == (not names)
 
 
-def test_only_the_newest_are_listed_if_so_many_are_asked_for(store: Path) -> None:
+def test_only_the_newest_are_listed_if_a_number_is_given(store: Path) -> None:
     assert len(listed(store, "--latest", 1)) == 1
 
 
@@ -157,7 +157,7 @@ def test_a_payload_that_was_altered_is_found_and_not_taken_over_by_others(
     assert [identifier for identifier, _ in document["problems"]] == [cloud]  # pyright: ignore[reportGeneralTypeIssues]
     merged = transect("products", "merge", tmp_path / "other.gpkg", store)
     assert merged.returncode == 3
-    assert merged.stdout.endswith("1 damaged there\n")
+    assert merged.stdout.endswith("1 corrupt there\n")
     assert f"damaged: {cloud[:6]}" in merged.stderr
     again = transect("products", "merge", tmp_path / "other.gpkg", store)
     assert again.stdout.startswith("0 added, 1 known")
@@ -165,8 +165,8 @@ def test_a_payload_that_was_altered_is_found_and_not_taken_over_by_others(
 
 
 def test_a_payload_that_no_product_has_is_counted_and_swept(store: Path) -> None:
-    stray = payload_of(store).parent / f"{'0' * 64}.ply"
-    stray.write_bytes(b"left by a process that was killed")
+    orphan = payload_of(store).parent / f"{'0' * 64}.ply"
+    orphan.write_bytes(b"left by a process that was killed")
     told, document = verify(store)
     assert (told.returncode, "1 orphaned payloads" in told.stdout) == (0, True)
     assert len(document["orphans"]) == 1  # pyright: ignore[reportArgumentType]

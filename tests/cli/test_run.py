@@ -22,7 +22,7 @@ from transect.engine.digest import RunsDifferError
 from transect.engine.execution import NodeError
 from transect.errors import ParseError, TransectError, UsageError
 
-from .run_sample import NODES, T0, TRACK, document, run, write_project
+from .run_sample import NODES, START_NS, TRACK, document, run, write_project
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +135,10 @@ def test_a_golden_run_is_the_same_or_the_error_says_which_port_differed_first_an
     done = run(*track, "--golden", golden, "--set", "heading.gain=1.5", "-o", tmp_path / "other", "--json")
     assert isinstance(done.exception, RunsDifferError)
     assert done.exception.exit_code == 4
-    assert done.exception.where == f"heading.out@2020-09-13T12:26:40.000 ({T0} ns)"
+    assert done.exception.where == f"heading.out@2020-09-13T12:26:40.000 ({START_NS} ns)"
     assert "parameters.heading.gain: 1.5, other 1.0" in done.exception.why
     first = json.loads(done.stdout)["golden"]["differ"][0]
-    assert first == {"port": "heading.out", "first_ns": T0, "samples": [200, 200], "differing": 200}
+    assert first == {"port": "heading.out", "first_ns": START_NS, "samples": [200, 200], "differing": 200}
     assert (tmp_path / "other" / "run.json").is_file()
 
 
@@ -222,7 +222,7 @@ def test_nodes_that_fail_are_all_named_and_the_rest_is_kept(project: Path, tmp_p
     assert isinstance(done.exception, NodeError)
     said, where = str(done.exception).splitlines()
     assert said == "the node 'fails' (Fails) failed: ValueError: lost the horizon"
-    assert re.fullmatch(rf"  where: fails\.imu@{T0 + 100_000_000} ns, \w+\.py:\d+", where)
+    assert re.fullmatch(rf"  where: fails\.imu@{START_NS + 100_000_000} ns, \w+\.py:\d+", where)
     assert "error: the node 'late' (Fails) failed" in done.stderr
     assert "not compared with" in done.stderr
     kept = tmp_path / "run.failed"
@@ -233,7 +233,7 @@ def test_nodes_that_fail_are_all_named_and_the_rest_is_kept(project: Path, tmp_p
     found = document(project / "broken.yaml", project / "day")
     assert (found["status"], len(found["errors"])) == ("failed", 2)
     assert found["errors"][0]["node"] == "fails"
-    assert found["errors"][0]["t_ns"] == T0 + 100_000_000
+    assert found["errors"][0]["t_ns"] == START_NS + 100_000_000
 
 
 def _golden(project: Path, tmp_path: Path) -> Path:
@@ -243,7 +243,7 @@ def _golden(project: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Return a folder of five images, of which the third is cut off."""
+    """Return a folder of five images, the third of them truncated."""
     folder = tmp_path / "pictures" / "left"
     folder.mkdir(parents=True)
     data = cv2.imencode(".png", np.zeros((4, 4), np.uint8))[1].tobytes()
@@ -326,7 +326,7 @@ def test_the_folder_of_a_run_is_not_there_before_it_is_judged(
     assert (tmp_path / f"run.{name}" / "pose.tum").is_file()
 
 
-def test_what_an_interrupted_run_left_is_not_in_the_way_of_all_implementations(tmp_path: Path):
+def test_what_an_interrupted_run_left_does_not_block_runs_of_all_implementations(tmp_path: Path):
     (tmp_path / "Plain.interrupted-3").mkdir()
     refuse_options_of_one(tmp_path, as_json=False, played_by="")
     (tmp_path / "Plain").mkdir()

@@ -163,7 +163,7 @@ def test_all_implementations_run_side_by_side_and_stand_in_one_table(judged: Pat
 
 
 def receiver(kept: np.ndarray, turned: float = 0.0, name: str = "GroundTruth") -> Recording:
-    """The day judged by the track of a receiver, of which only some positions are a measurement, `Rtk`."""
+    """The day judged by the track of a receiver, with only some measured positions, `Rtk`."""
     day = recording()
     truth = day["truth/pose"]
     c, s = np.cos(turned), np.sin(turned)

@@ -12,7 +12,7 @@ from transect.cli.info import command as info
 from transect.cli.run import command as run
 from transect.simulation.day import Options, simulate, write_day
 
-G = 9.80665
+STANDARD_GRAVITY = 9.80665
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,9 @@ def day_in_g(day: Path) -> Path:
     for name in ("gps.log", "odometry.log"):
         (sequence / name).write_bytes((day / "sequence00" / name).read_bytes())
     rows = [line.split() for line in (day / "sequence00" / "imu.log").read_text().splitlines()]
-    lines = [" ".join([*row[:-3], *(repr(float(value) / G) for value in row[-3:])]) for row in rows]
+    lines = [
+        " ".join([*row[:-3], *(repr(float(value) / STANDARD_GRAVITY) for value in row[-3:])]) for row in rows
+    ]
     (sequence / "imu.log").write_text("\n".join(lines) + "\n")
     return folder
 

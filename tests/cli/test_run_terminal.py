@@ -12,7 +12,7 @@ from click.testing import Result
 
 import transect
 
-from .run_sample import T0, document, run, write_project
+from .run_sample import START_NS, document, run, write_project
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_nothing_is_played_by_itself(project: Path, tmp_path: Path):
     done = typed(project, "q", options=("-o", tmp_path / "run"))
     assert "before the first sample; press Enter to step, p to play, h for help" in done.stdout
     assert done.return_value == 0
-    assert "stopped: before the first sample; what there is until then is kept" in done.stderr
+    assert "stopped: before the first sample; partial outputs are kept" in done.stderr
     content = json.loads((tmp_path / "run.interrupted" / "run.json").read_text())
     assert content["status"] == "interrupted"
     assert content["outputs"]["yaw"]["samples"] == 0
@@ -107,7 +107,7 @@ def test_the_newest_value_of_a_port_is_shown(project: Path):
     assert shown[-1] == "there is no port 'heading.oot'; did you mean 'heading.out'?"
 
 
-def test_a_break_at_a_port_that_is_not_there_is_none(project: Path):
+def test_an_unknown_port_has_no_breakpoint(project: Path):
     shown = said(project, "b heading.oot", "b", "p")
     assert shown[:2] == ["there is no port 'heading.oot'; did you mean 'heading.out'?", "breakpoints: none"]
     assert shown[2].endswith(": end")
@@ -165,4 +165,4 @@ def test_ctrl_c_at_the_prompt_leaves_with_130_and_keeps_what_there_is(
     assert done.return_value == 130
     assert "interrupted: 2020-09-13T12:26:40.260" in done.stderr
     yaw = transect.open(tmp_path / "run.interrupted" / "yaw.parquet").streams[0]
-    assert (len(yaw), yaw.t_ns[0]) == (27, T0)
+    assert (len(yaw), yaw.t_ns[0]) == (27, START_NS)

@@ -100,7 +100,7 @@ def test_a_changed_input_is_named_once_and_the_result_is_still_there(place: Path
 
 
 @pytest.mark.parametrize("how", USES)
-def test_a_bad_run_is_called_bad_by_whatever_uses_it(place: Path, how: str) -> None:
+def test_a_bad_run_is_called_bad_by_every_command(place: Path, how: str) -> None:
     conclude_bad(place / "run")
     done = use(place, how)
     assert BAD in done.stdout

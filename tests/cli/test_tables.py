@@ -11,18 +11,18 @@ import pytest
 from transect.cli.shared import output
 from transect.cli.shared.output import all_option, show_table
 
-ROW = ("a" * 15, "b" * 15, "c" * 15)
+WIDE_ROW = ("a" * 15, "b" * 15, "c" * 15)
 
 
 @click.command()
 def plain() -> None:
-    show_table(("first", "second", "third"), [ROW])
+    show_table(("first", "second", "third"), [WIDE_ROW])
 
 
 @click.command()
 @all_option
 def whole() -> None:
-    show_table(("first", "second", "third"), [ROW])
+    show_table(("first", "second", "third"), [WIDE_ROW])
 
 
 class Terminal(io.StringIO):
@@ -49,5 +49,5 @@ def test_what_has_no_room_is_named_with_a_way_to_see_it(command: click.Command, 
 
 def test_with_the_option_all_columns_are_shown() -> None:
     said = show(whole, "--all")
-    assert all(cell in said for cell in ROW)
+    assert all(cell in said for cell in WIDE_ROW)
     assert "no room" not in said

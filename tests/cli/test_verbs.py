@@ -380,7 +380,7 @@ def test_a_fault_and_a_data_set_are_the_same_for_people_and_programs(tmp_path: P
     own = {"TRANSECT_CACHE_DIR": str(tmp_path / "cache")}
     facts = json.loads(transect("cache", "info", "--json", **own).stdout)
     assert transect("cache", "info", **own).stdout.startswith(
-        f"{facts['folder']}: 0 files parsed, 0 B of at most"
+        f"{facts['folder']}: 0 parsed files, 0 B of at most"
     )
 
 

@@ -30,7 +30,7 @@ def ground(pitch: float, roll: float, seed: int = 0) -> tuple[np.ndarray, np.nda
 
 
 @given(st.floats(-0.5, 0.5), st.floats(-0.1, 0.1))
-def test_the_ground_is_level_whatever_the_camera_s_tilt(pitch: float, roll: float):
+def test_the_ground_is_level_for_any_tilt_of_the_camera(pitch: float, roll: float):
     true, seen = ground(pitch, roll)
     found = level(seen)
     np.testing.assert_allclose(found[:, 2], true[:, 2], atol=0.03)

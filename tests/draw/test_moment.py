@@ -44,7 +44,7 @@ def test_each_sensor_has_a_panel_with_its_name_and_time_difference():
     assert figure.get_suptitle() == "a day"
 
 
-def test_a_sample_that_is_hardly_early_is_not_minus_nothing():
+def test_a_slightly_early_sample_is_not_at_minus_zero():
     figure = moment_figure([ImagePanel("VideoVisual", IMAGE.rgb, dt=-0.0001)])
     assert figure.axes[0].get_title(loc="left") == "VideoVisual,  ΔT +0 ms"
 
@@ -84,7 +84,7 @@ def test_limits_say_how_far_points_and_ranges_go():
     assert over.get_ylim() == (0.0, 12.0)
 
 
-def test_colours_of_a_cloud_tell_the_height_and_high_points_are_on_top():
+def test_colours_of_a_cloud_show_the_height_and_high_points_are_on_top():
     figure = moment_figure([CLOUD])
     marks = figure.axes[0].collections[0]
     assert marks.get_array().tolist() == [-1.0, 0.0, 2.0]
@@ -185,7 +185,7 @@ def test_panels_fill_rows_of_at_most_four(count, shape):
     assert figure.axes[0].get_subplotspec().get_gridspec().get_geometry() == shape
 
 
-def test_so_many_columns_as_asked():
+def test_the_number_of_columns_can_be_set():
     figure = moment_figure([SCAN] * 3, columns=1)
     assert figure.axes[0].get_subplotspec().get_gridspec().get_geometry() == (3, 1)
 

@@ -14,11 +14,11 @@ from transect.draw.place_maps import (
     shrink_grid,
 )
 
-FREE = 254
+FREE_GRAY = 254
 
 
 def test_a_thin_wall_of_a_large_grid_is_still_drawn():
-    image = np.full((3 * MAX_CELLS_PER_SIDE, 100), FREE, np.uint8)
+    image = np.full((3 * MAX_CELLS_PER_SIDE, 100), FREE_GRAY, np.uint8)
     image[:, 50] = OCCUPIED_GRAY
     small, extent = shrink_grid(image, (0.0, 5.0, 0.0, 180.0))
     assert small.shape == (MAX_CELLS_PER_SIDE, 34)
@@ -29,7 +29,7 @@ def test_a_thin_wall_of_a_large_grid_is_still_drawn():
 
 
 def test_a_small_grid_is_drawn_as_it_is():
-    image = np.array([[OCCUPIED_GRAY, FREE], [UNKNOWN_GRAY, FREE]], np.uint8)
+    image = np.array([[OCCUPIED_GRAY, FREE_GRAY], [UNKNOWN_GRAY, FREE_GRAY]], np.uint8)
     small, extent = shrink_grid(image, (1.0, 2.0, 3.0, 4.0))
     np.testing.assert_array_equal(small, image)
     assert extent == (1.0, 2.0, 3.0, 4.0)

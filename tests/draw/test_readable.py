@@ -33,8 +33,8 @@ PLACES = {
     "south": ((5.0, 80.0, 3.0), (-500123.4, -4178800.2, 20.0)),
 }
 """Extents and middle of what is drawn, metres."""
-PIXEL = 1.0
-"""By which boxes of texts may touch."""
+MAX_OVERLAP_PX = 1.0
+"""Boxes of texts may overlap by this."""
 
 
 def texts_of(figure: Figure) -> list[tuple[str, Bbox]]:
@@ -62,10 +62,10 @@ def assert_readable(figure: Figure) -> None:
     width, height = figure.bbox.width, figure.bbox.height
     for text, box in texts:
         over = max(-box.x0, -box.y0, box.x1 - width, box.y1 - height)
-        assert over <= PIXEL, f"{text!r} is cut off: {box} in {width:.0f} x {height:.0f}"
+        assert over <= MAX_OVERLAP_PX, f"{text!r} is cut off: {box} in {width:.0f} x {height:.0f}"
     for (one, a), (other, b) in itertools.combinations(texts, 2):
         wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert min(wide, high) <= PIXEL, f"{one!r} lies on {other!r}: {a}, {b}"
+        assert min(wide, high) <= MAX_OVERLAP_PX, f"{one!r} lies on {other!r}: {a}, {b}"
 
 
 def path_in(place: str) -> np.ndarray:
@@ -75,7 +75,7 @@ def path_in(place: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_cloud_is_readable_whatever_its_shape(place: str) -> None:
+def test_a_cloud_of_any_shape_is_readable(place: str) -> None:
     extent, middle = PLACES[place]
     points = np.random.default_rng(0).uniform(-0.5, 0.5, (3000, 3)) * extent + middle
     assert_readable(cloud_figure(points, title=f"ground {NAME} {REFERENCE}"))

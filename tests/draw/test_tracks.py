@@ -33,13 +33,13 @@ def test_a_turned_ground_is_cut_to_the_cells_that_the_window_can_show():
     assert part.corners[0].tolist() == [-1.0, 2.0]
 
 
-def test_a_window_beyond_the_ground_shows_all_of_it_and_large_ground_is_thinned():
+def test_a_window_beyond_the_ground_shows_all_of_it_and_large_ground_is_subsampled():
     ground = GroundLayer(np.zeros((4, 6)), (0.5, 0.0, 0.0, 0.0, -0.5, 2.0))
     assert ground.cut(np.full(2, -9.0), np.full(2, 9.0)).image.shape == (4, 6)
     large = GroundLayer(np.zeros((5000, 2400)), (1.0, 0.0, 0.0, 0.0, -1.0, 5000.0))
-    thinned = large.cut(np.zeros(2), np.full(2, 5000.0))
-    assert thinned.image.shape == (1000, 480)
-    assert thinned.corners[-1].tolist() == [2400.0, 0.0]
+    subsampled = large.cut(np.zeros(2), np.full(2, 5000.0))
+    assert subsampled.image.shape == (1000, 480)
+    assert subsampled.corners[-1].tolist() == [2400.0, 0.0]
 
 
 def test_the_picture_is_widened_where_the_ground_below_a_track_is_not_known():

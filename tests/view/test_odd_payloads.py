@@ -32,8 +32,8 @@ from transect.view.viewer.encoding import (
     scan_points,
 )
 
-S = 1_000_000_000
-T_NS = 1_656_936_023 * S + np.arange(12) * S
+SECOND_NS = 1_000_000_000
+T_NS = 1_656_936_023 * SECOND_NS + np.arange(12) * SECOND_NS
 ODD = np.array([1e300, -1e300, np.inf, -np.inf, np.nan, 0.0, 1e39, -5e-324, 1e-40, 3.0, 2.0, 1.0])
 LABEL = """<?xml version="1.0" encoding="UTF-8"?>
 <Product_Observational xmlns="http://pds.nasa.gov/pds4/pds/v1">

@@ -18,8 +18,8 @@ from transect.types import GridMap, Imu, JointState, Pose, Verdict
 from transect.view.film import ReplayFilm, replay
 
 NS = 10**9
-START = 1_700_000_000 * NS
-T_NS = START + np.arange(101) * NS // 10
+START_NS = 1_700_000_000 * NS
+T_NS = START_NS + np.arange(101) * NS // 10
 """Ten seconds."""
 
 
@@ -56,7 +56,7 @@ def arm() -> Recording:
 
 def verdicts(*stretches: tuple[float, float, str], stream: str = "pose") -> VerdictTable:
     found = [
-        Verdict("s", stream, START + round(a * NS), START + round(b * NS), state=state)  # pyright: ignore[reportArgumentType]
+        Verdict("s", stream, START_NS + round(a * NS), START_NS + round(b * NS), state=state)  # pyright: ignore[reportArgumentType]
         for a, b, state in stretches
     ]
     return VerdictTable(table_of(found, {}))
@@ -110,7 +110,7 @@ def test_its_own_map_lies_below_and_is_named() -> None:
 @pytest.mark.parametrize(("seconds", "speed"), [(10, 1), (100, 5), (1500, 60), (10**6, 600)])
 def test_a_film_lasts_forty_seconds_at_most_if_a_round_speed_will_do(seconds: int, speed: int) -> None:
     rec = drive()
-    slow = START + (T_NS - START) * seconds // 10
+    slow = START_NS + (T_NS - START_NS) * seconds // 10
     stretched = arrow.table(slow, {n: rec["pose"][n] for n in rec["pose"].columns})
     film = replay(rec.replace(streams=(rec["pose"].replace(source=stretched),)))
     assert (film.duration, film.speed) == (seconds, speed)

@@ -23,7 +23,7 @@ from .shared.terminal import PlainStream
 
 
 class ExitCode(IntEnum):
-    """Exit codes of commands besides 0 for success, 1 for failure and 2 for usage errors."""
+    """Exit codes of commands, in addition to 0 for success, 1 for failure and 2 for usage errors."""
 
     DATA_LOST = 3
     BAD_VERDICT = 4

@@ -138,7 +138,7 @@ def _close_loop(drive: Path, folder: Path) -> Path:
     _step(f"transect maps show {folder} -o {picture}")
     facts = show_map(folder, picture)
     click.echo(
-        f"{facts['keyframes']} keyframes, {facts['loop closures']} loop closures; RMSE against the ground truth: "
+        f"{facts['keyframes']} keyframes, {facts['loop closures']} loop closures; RMSE against ground truth: "
         f"{facts[ODOMETRY_RMSE]:.2f} m by odometry, {facts[CORRECTED_RMSE]:.2f} m with loop closures"
     )
     return picture

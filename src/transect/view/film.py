@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 FRAME_RATE_HZ = 25
 MAX_DEFAULT_DURATION_S = 40.0
 """The default speed is chosen so that a film is not longer."""
-SPEEDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
+SPEED_FACTORS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 SMOOTHING_WINDOW_S = 1.0
 """Moving average of positions for distance, speed and heading, against receiver noise."""
 MIN_HEADING_SPEED_M_S = 0.03
-"""Below this speed the robot keeps its last heading."""
+"""A slower robot keeps its last heading."""
 MAX_TRACK_POINTS = 4000
 STATES_WORST_FIRST = ("BAD", "SUSPECT", "OK", "UNKNOWN")
 
@@ -104,7 +104,9 @@ def replay(
 def _choose_speed(duration: float, speed: float | None) -> float:
     if speed is not None:
         return speed
-    return float(next((s for s in SPEEDS if duration / s <= MAX_DEFAULT_DURATION_S), SPEEDS[-1]))
+    return float(
+        next((s for s in SPEED_FACTORS if duration / s <= MAX_DEFAULT_DURATION_S), SPEED_FACTORS[-1])
+    )
 
 
 def _subtitle(recording: Recording, what: str, speed: float) -> str:

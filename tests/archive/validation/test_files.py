@@ -115,7 +115,7 @@ def test_of_m4a_it_is_said_that_the_audio_is_not_validated(tmp_path: Path) -> No
         ("JPEG", "b.dat", ["warning.validation.file_naming_problem"]),
         ("JPEG", "b.JPG", []),
         ("TIFF", "b.tiff", []),
-        ("MSSS Camera Mini Header", "b.dat", []),  # of which no extension is known
+        ("MSSS Camera Mini Header", "b.dat", []),  # no extension is known
     ],
 )
 def test_a_file_is_called_as_its_encoding_standard_lets_expect(
@@ -176,7 +176,7 @@ def test_names_that_an_archive_may_have() -> None:
     assert not [*name_problems("data_raw", True), *name_problems("a-b_1.TAB"), *name_problems("corex.dat")]
 
 
-def test_a_label_called_bundle_that_is_none_is_a_warning(tmp_path: Path) -> None:
+def test_a_label_called_bundle_of_another_product_is_a_warning(tmp_path: Path) -> None:
     assert types(write(tmp_path, "bundle_about.xml", label())) == ["warning.file.reserved_name_mismatch"]
 
 

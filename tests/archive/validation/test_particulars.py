@@ -277,7 +277,7 @@ def test_fixed_records_without_a_line_feed_have_no_cause(tmp_path: Path) -> None
     assert not any("should be" in (each.cause or "") for each in found)
 
 
-def test_the_range_of_a_text_is_none(tmp_path: Path) -> None:
+def test_a_text_has_no_range(tmp_path: Path) -> None:
     more = "<Field_Statistics><minimum>0</minimum><maximum>1</maximum></Field_Statistics>"
     assert check(tmp_path, delimited("ASCII_String", more=more), b"a\r\nb\r\n") == []
 
@@ -302,7 +302,7 @@ def test_complex_elements_have_no_range_and_unknown_ones_are_for_the_schema(tmp_
         assert types(write(tmp_path, "a.xml", text, b_img=values)) == []
 
 
-def test_what_no_object_describes_is_told_where_all_say_how_long_they_are(tmp_path: Path) -> None:
+def test_undescribed_bytes_are_reported_if_all_objects_have_a_length(tmp_path: Path) -> None:
     header = "<Header><offset>2</offset><object_length>4</object_length></Header>"
     text = label(area("b.dat", header))
     path = write(tmp_path, "a.xml", text, b_dat=b"12345678")

@@ -48,7 +48,7 @@ def test_no_text_makes_an_element_or_an_attribute(content, value):
 
 
 @given(st.text(max_size=60))
-def test_data_cannot_end_their_element_and_come_back(text):
+def test_data_cannot_end_their_element_and_are_unchanged(text):
     block = data_block("data", {"name": text, "end": "</script><script>"})
     found = re.fullmatch(r'<script type="application/json" id="data">([^<]*)</script>', block, re.DOTALL)
     assert found

@@ -1,4 +1,4 @@
-"""The page itself: one file, safe, the same each time, whatever was recorded."""
+"""The page itself: one file, safe, and reproducible for any recording."""
 
 import base64
 import hashlib

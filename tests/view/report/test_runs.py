@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.run_sample import T0, write_project
+from tests.cli.run_sample import START_NS, write_project
 
 import transect
 from transect import formats
@@ -28,7 +28,7 @@ from transect.view.report.sentences import summarise
 
 def with_truth(day: Recording) -> Recording:
     """Return the sample's recording with a truth that it drives along, half a metre beside."""
-    t_ns = T0 + NS * np.arange(21) // 10
+    t_ns = START_NS + NS * np.arange(21) // 10
     zero = np.zeros(21)
     columns = {"x": 0.05 * np.arange(21), "y": zero + 0.5, "z": zero, "qx": zero, "qy": zero, "qz": zero}
     columns |= {"qw": zero + 1}

@@ -22,7 +22,7 @@ from transect.view.viewer.encoding import apply_urdf, encode_surface, solids_of
 from transect.view.viewer.run_streams import streams_of_run
 from transect.view.viewer.scene import ViewerScene, describe
 
-TIMES = START + np.arange(11) * S
+TIMES_NS = START + np.arange(11) * S
 LINE = np.column_stack([np.arange(11.0), np.zeros(11), np.zeros(11)])
 LEVEL = np.tile([0.0, 0, 0, 1], (11, 1))
 URDF = """<robot name="pan">
@@ -39,7 +39,7 @@ def turned_path(degrees: float, orientations: bool = True) -> RecordedPath:
     matrix = se3.from_matrix(rotations.matrix_from_euler("z", [np.radians(degrees)]), (5.0, -3.0, 0.0))
     turn = rotations.quaternion_from_matrix(matrix[:3, :3])
     turned = rotations.multiply(np.broadcast_to(turn, LEVEL.shape), LEVEL) if orientations else None
-    return RecordedPath("mine", TIMES, se3.apply(matrix, LINE), turned, "odom", "utc")
+    return RecordedPath("mine", TIMES_NS, se3.apply(matrix, LINE), turned, "odom", "utc")
 
 
 @pytest.mark.parametrize("orientations", [True, False])
@@ -60,7 +60,7 @@ def test_the_robot_is_drawn_on_a_path_that_was_measured() -> None:
 
 def test_a_receiver_tells_north() -> None:
     fixes = {"lat": 0.66 + 1e-6 * np.arange(11), "lon": np.full(11, 0.26), "alt": np.full(11, 100.0)}
-    day = Recording("walk", (stream_of_values("Gnss", TIMES, fixes, type=NavFix),))
+    day = Recording("walk", (stream_of_values("Gnss", TIMES_NS, fixes, type=NavFix),))
     scene = ViewerScene(day, (turned_path(33),))
     assert (scene.layout.frame, scene.layout.is_north_up) == (EARTH, True)
     measured, mine = scene.paths
@@ -73,7 +73,7 @@ def test_a_receiver_tells_north() -> None:
 
 def test_a_robot_that_points_down_stands_on_its_wheels_without_orientations() -> None:
     fixes = {"lat": 0.66 + 1e-6 * np.arange(11), "lon": np.full(11, 0.26), "alt": np.full(11, 100.0)}
-    day = Recording("walk", (stream_of_values("Gnss", TIMES, fixes, type=NavFix),), robot=load("interact"))
+    day = Recording("walk", (stream_of_values("Gnss", TIMES_NS, fixes, type=NavFix),), robot=load("interact"))
     down = ViewerScene(day).paths[0].pose(5.0)[:3, 2]
     assert down == pytest.approx([0, 0, -1], abs=1e-9)
 
@@ -91,7 +91,7 @@ def test_a_map_is_cells_with_heights_where_they_are_known() -> None:
     assert len(data) == 76 + 36 * 4 + 12 * 4
 
 
-def test_a_large_map_is_thinned_and_occupancy_lies_flat() -> None:
+def test_a_large_map_is_subsampled_and_occupancy_lies_flat() -> None:
     taken = np.zeros((1000, 500))
     taken[500:] = 100.0
     data = encode_surface((True, np.eye(4)), GridMap({"occupancy": taken}, (1.0, 0, 0, 0, 1.0, 0)))
@@ -115,7 +115,7 @@ def test_known_robots_look_as_their_description_says() -> None:
 def test_a_urdf_dresses_a_recording_and_its_joints_move(tmp_path: Path) -> None:
     (tmp_path / "pan.urdf").write_text(URDF)
     angles = {"position": np.linspace(0, np.pi / 2, 11)[:, None]}
-    joints = stream_of_values("Neck", TIMES, angles, type=JointState)
+    joints = stream_of_values("Neck", TIMES_NS, angles, type=JointState)
     day = drive()
     day = day.replace(streams=(*day.streams, joints))
     scene, said = apply_urdf(ViewerScene(day), tmp_path / "pan.urdf")
@@ -123,18 +123,18 @@ def test_a_urdf_dresses_a_recording_and_its_joints_move(tmp_path: Path) -> None:
     assert solids
     assert [(solid.frame, solid.role) for solid in solids] == [("base", "body"), ("head", "body")]
     assert ["gone.stl" in sentence for sentence in said] == [True]
-    assert scene.mount("head", int(TIMES[0])) is not None
+    assert scene.mount("head", int(TIMES_NS[0])) is not None
     assert solids[1].triangles[..., 2].mean() == pytest.approx(1.0, abs=1e-6)
 
 
 def test_joints_that_a_stream_names_move_the_frames(tmp_path: Path) -> None:
     (tmp_path / "pan.urdf").write_text(URDF)
-    table = arrow.table(TIMES, {"position": np.linspace(0, np.pi / 2, 11)[:, None]})
+    table = arrow.table(TIMES_NS, {"position": np.linspace(0, np.pi / 2, 11)[:, None]})
     stream = Stream("Neck", JointState, table.append_column("names", pa.array([["neck"]] * 11)))
     day = drive()
     scene, _ = apply_urdf(ViewerScene(day.replace(streams=(*day.streams, stream))), tmp_path / "pan.urdf")
     assert scene.moving == ("head",)
-    turned = scene.place_moving(int(TIMES[-1]))[0]
+    turned = scene.place_moving(int(TIMES_NS[-1]))[0]
     assert turned[:3, :3] == pytest.approx(rotations.matrix_from_euler("z", [np.pi / 2]), abs=1e-9)
     assert turned[:3, 3].tolist() == [0.5, 0, 0]
 
@@ -144,9 +144,9 @@ def test_what_a_run_wrote_is_shown_and_nothing_outside_of_its_folder(tmp_path: P
     run.mkdir()
     cloud = PointCloud(np.array([[1.0, 2, 3]], np.float32))
     files = {
-        "map": ("PointCloud", write_port(run, "map", PointCloud, [int(TIMES[3])], [cloud])),
-        "scan": ("PointCloud", write_port(run, "scan", PointCloud, TIMES[:2].tolist(), [cloud, cloud])),
-        "error": ("float", write_port(run, "error", float, TIMES.tolist(), np.arange(11.0).tolist())),
+        "map": ("PointCloud", write_port(run, "map", PointCloud, [int(TIMES_NS[3])], [cloud])),
+        "scan": ("PointCloud", write_port(run, "scan", PointCloud, TIMES_NS[:2].tolist(), [cloud, cloud])),
+        "error": ("float", write_port(run, "error", float, TIMES_NS.tolist(), np.arange(11.0).tolist())),
         "out": ("PointCloud", [run / ".." / "secret.ply"]),
     }
     (tmp_path / "secret.ply").write_bytes(b"ply")
@@ -158,7 +158,7 @@ def test_what_a_run_wrote_is_shown_and_nothing_outside_of_its_folder(tmp_path: P
     found = {stream.name: stream for stream in streams_of_run(run, "odom", START)}
     assert sorted(found) == ["run error", "run map", "run scan"]
     assert found["run map"].t_ns.tolist() == [START]  # it stands for the whole run
-    assert found["run scan"].t_ns.tolist() == TIMES[:2].tolist()
+    assert found["run scan"].t_ns.tolist() == TIMES_NS[:2].tolist()
     assert found["run scan"][1].value.points.tolist() == [[1, 2, 3]]
     assert found["run scan"][1].value.frame == "odom"
     assert found["run error"].column("value").tolist() == list(range(11))
@@ -166,19 +166,19 @@ def test_what_a_run_wrote_is_shown_and_nothing_outside_of_its_folder(tmp_path: P
 
 def test_north_is_told_only_where_it_is_known_of_all_that_is_drawn() -> None:
     fixes = {"lat": 0.66 + 1e-6 * np.arange(11), "lon": np.full(11, 0.26), "alt": np.full(11, 100.0)}
-    receiver = stream_of_values("Gps", TIMES, fixes, type=NavFix, frame="antenna")
+    receiver = stream_of_values("Gps", TIMES_NS, fixes, type=NavFix, frame="antenna")
     day = Recording("day", (receiver,))
     assert describe(ViewerScene(day))["north"]
-    together = RecordedPath("together", TIMES, 6.4 * LINE, None, "odom", "utc")  # as far as the receiver
+    together = RecordedPath("together", TIMES_NS, 6.4 * LINE, None, "odom", "utc")  # as far as the receiver
     assert describe(ViewerScene(day, (together,)))["north"]
-    later = RecordedPath("later", TIMES + 60 * S, LINE, None, "odom", "utc")
+    later = RecordedPath("later", TIMES_NS + 60 * S, LINE, None, "odom", "utc")
     assert not describe(ViewerScene(day, (later,)))["north"]  # nothing says how it is turned
-    named = RecordedPath("named", TIMES + 60 * S, LINE, None, "ENU", "utc")
+    named = RecordedPath("named", TIMES_NS + 60 * S, LINE, None, "ENU", "utc")
     assert describe(ViewerScene(day, (named,)))["north"]
     assert not describe(ViewerScene(drive()))["north"]
 
 
-def test_the_page_is_told_which_results_are_not_to_be_trusted() -> None:
+def test_the_page_names_untrusted_results() -> None:
     assert describe(ViewerScene(drive(), failures=("30 of 40 scans did not match",)))["failures"] == [
         "30 of 40 scans did not match"
     ]
@@ -189,7 +189,7 @@ def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
     seen = [np.array([[1.0, 0, 0]]), np.array([[2.0, 0, 1]])]
     poses = np.stack([np.eye(4), se3.from_matrix(rotations.matrix_from_euler("z", [np.pi / 2]), (5, 0, 0))])
     places = PlaceMap(
-        "LidarSlam", TIMES[:2], poses, np.tile(np.eye(6), (2, 1, 1)), np.zeros(2, int),
+        "LidarSlam", TIMES_NS[:2], poses, np.tile(np.eye(6), (2, 1, 1)), np.zeros(2, int),
         observations=[{"points": points} for points in seen],
     )  # fmt: skip
     run = tmp_path / "run"
@@ -201,7 +201,9 @@ def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
         },
         "loops": {
             "type": "int",
-            "files": [str(p.relative_to(run)) for p in write_port(run, "loops", int, [int(TIMES[0])], [3])],
+            "files": [
+                str(p.relative_to(run)) for p in write_port(run, "loops", int, [int(TIMES_NS[0])], [3])
+            ],
         },
     }
     (run / "run.json").write_text(json.dumps({"outputs": outputs}))

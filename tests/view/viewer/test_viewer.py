@@ -1,4 +1,4 @@
-"""The viewer: what it tells the page, who may ask, and the page itself in a browser."""
+"""The viewer: its answers to the page, access control, and the page in a browser."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_what_there_is_not_is_not_found(viewer: Viewer, path: str) -> None:
     assert ask(viewer, f"/{viewer.token}/{path}")[0] == 404
 
 
-def test_the_page_is_told_what_there_is(viewer: Viewer) -> None:
+def test_the_page_gets_a_description_of_the_scene(viewer: Viewer) -> None:
     told = json.loads(ask(viewer, f"/{viewer.token}/index.json")[1])
     kinds = {stream["name"]: (stream["kind"], stream["samples"]) for stream in told["streams"]}
     assert kinds == {
@@ -153,7 +153,7 @@ def test_pictures_points_paths_and_curves_are_what_was_recorded(viewer: Viewer) 
     assert numbers(viewer, "curve/2/0/6/10").reshape(-1, 2)[:, 1].max() == 0.0
 
 
-def test_beams_that_did_not_come_back_are_no_points() -> None:
+def test_beams_without_a_return_are_not_points() -> None:
     scan = LaserScan(np.array([1.0, np.nan, np.inf, 3.0]), 0.0, np.pi / 2)
     assert scan_points(scan)[:, :2] == pytest.approx(np.array([[1.0, 0.0], [0.0, -3.0]]), abs=1e-12)
 

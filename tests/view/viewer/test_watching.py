@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from tests.cli.run_sample import T0 as RUN_T0
+from tests.cli.run_sample import START_NS as RUN_T0
 from tests.cli.run_sample import write_project
 from tests.view.viewer.test_viewer import START, drive
 
@@ -34,7 +34,7 @@ from transect.view.viewer.live_run import PortMonitor, ReplayController
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-T0 = 1_000_000_000
+START_NS = 1_000_000_000
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -280,9 +280,9 @@ def test_what_is_asked_of_a_run_and_is_not_drawn_is_refused(project: Path) -> No
 
 
 def port_of(kind: type, *values: Any) -> PortMonitor:
-    port = PortMonitor("node.out", "out", kind, T0)
+    port = PortMonitor("node.out", "out", kind, START_NS)
     for number, value in enumerate(values):
-        port.add_sample(T0 + number * NS, value)
+        port.add_sample(START_NS + number * NS, value)
     return port
 
 
@@ -295,7 +295,12 @@ POSES = np.arange(6.0).reshape(2, 3)
         (Pose, Pose(POSES[1], np.array([0, 0, 0.6, 0.8])), "at 3.000, 4.000, 5.000 m",
          [0, 3, 4, 5, 0, 0, 0.6, 0.8]),
         (Odometry, Odometry(POSES[1], None), "at 3.000, 4.000, 5.000 m", [0, 3, 4, 5, 0, 0, 0, 1]),
-        (Trajectory, Trajectory(T0 + NS * np.arange(2), POSES, None), "2 poses", [0, 0, 1, 2, 0, 0, 0, 1]),
+        (
+            Trajectory,
+            Trajectory(START_NS + NS * np.arange(2), POSES, None),
+            "2 poses",
+            [0, 0, 1, 2, 0, 0, 0, 1],
+        ),
         (PointCloud, PointCloud(np.zeros((1234, 3), np.float32)), "1,234 points", [0]),
         (Image, Image(np.zeros((3, 4), np.uint8)), "4 x 3 pixels", [0]),
         (GridMap, GridMap({"elevation": np.zeros((5, 6))}, (1, 0, 0, 0, -1, 0)), "5 x 6 cells", [0]),

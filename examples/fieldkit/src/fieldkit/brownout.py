@@ -1,4 +1,4 @@
-"""A check of the hauler: its IMU must not be believed while the battery is low."""
+"""A check of the hauler: its IMU is not trusted while the battery is low."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class ArchivedResult:
     stream: Stream  # named `RUN/PORT`
     provenance: Provenance  # how it was computed; labels list its `parameters`
     inputs: tuple[str, ...] = ()  # names of input streams
-    description: str = ""  # description of its compound; "" if there is none
+    description: str = ""  # description of its compound; "" without one
     file: Path = Path()  # its path
     # (int, int) what it is about, in UTC, where the stream itself does not say
     times_ns: tuple[int, int] | None = None

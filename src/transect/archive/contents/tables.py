@@ -76,7 +76,7 @@ def longest_text(texts: pa.Array) -> int:
 
 
 def ends_of(texts: pa.Array) -> NDArray[np.int32]:
-    """Return (n + 1,): where texts, none of which is null, begin and end in their buffer."""
+    """Return (n + 1,): where texts, not null, start and end in their buffer."""
     return np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
 
 

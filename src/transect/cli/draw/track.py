@@ -60,7 +60,7 @@ def command(opening: Opening, out: Path, dpi: int, **choice: Any) -> int:
     recording is drawn: GNSS fixes, else poses, odometry, or ground truth; --streams selects others.
 
     Latitudes and longitudes become metres east and north. Tracks in different frames are aligned if they
-    overlap in time; others start at the origin. Notes tell which.
+    overlap in time; others start at the origin. Notes list the alignments.
     """
     from transect.draw.figures import save_figure
     from transect.evaluation.inputs import open_ground

@@ -246,7 +246,7 @@ def run_each(compounds: Sequence[Compound], out: Path, run: Callable[[Compound, 
     if codes:
         _show_comparison(out)
     elif is_new and out.exists():
-        out.rmdir()  # created for runs, none of which succeeded
+        out.rmdir()  # created for runs, but none succeeded
     if unfed:
         show_table(("not run", "reason"), unfed, prose=(1,))
     return next((code for code in codes if code), 0 if codes else UsageError.exit_code)
