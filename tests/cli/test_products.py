@@ -158,7 +158,7 @@ def test_a_payload_that_was_altered_is_found_and_not_taken_over_by_others(
     merged = transect("products", "merge", tmp_path / "other.gpkg", store)
     assert merged.returncode == 3
     assert merged.stdout.endswith("1 corrupt there\n")
-    assert f"damaged: {cloud[:6]}" in merged.stderr
+    assert f"corrupt: {cloud[:6]}" in merged.stderr
     again = transect("products", "merge", tmp_path / "other.gpkg", store)
     assert again.stdout.startswith("0 added, 1 known")
     assert set(listed(tmp_path / "other.gpkg")) == {"summary"}
