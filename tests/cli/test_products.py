@@ -170,10 +170,10 @@ def test_a_payload_that_no_product_has_is_counted_and_swept(store: Path) -> None
     told, document = verify(store)
     assert (told.returncode, "1 orphaned payloads" in told.stdout) == (0, True)
     assert len(document["orphans"]) == 1  # pyright: ignore[reportArgumentType]
-    assert stray.exists()
-    assert "1 orphaned payloads removed" in verify(store, "--sweep")[0].stdout
-    assert not stray.exists()
-    assert "stray" not in verify(store)[0].stdout
+    assert orphan.exists()
+    assert "1 orphaned payloads deleted" in verify(store, "--sweep")[0].stdout
+    assert not orphan.exists()
+    assert "orphan" not in verify(store)[0].stdout
 
 
 def test_products_are_exported_to_programs_that_know_places_and_times(store: Path, tmp_path: Path) -> None:
