@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.view.viewer.test_scene import LEVEL, LINE, TIMES
+from tests.view.viewer.test_scene import LEVEL, LINE, TIMES_NS
 from tests.view.viewer.test_viewer import START, S, drive
 
 from transect.errors import StreamError
@@ -22,7 +22,9 @@ ORIGIN = np.array([0.66, 0.26, 100.0])
 def receiver(metres: np.ndarray) -> Stream:
     """Return fixes at places east, north and up of an origin."""
     lat, lon, alt = geodesy.geodetic_from_local(metres, ORIGIN).T
-    return stream_of_values("Gps", TIMES, {"lat": lat, "lon": lon, "alt": alt}, type=NavFix, frame="antenna")
+    return stream_of_values(
+        "Gps", TIMES_NS, {"lat": lat, "lon": lon, "alt": alt}, type=NavFix, frame="antenna"
+    )
 
 
 def earth_map(height: float, unknown: bool = False) -> GridMap:
@@ -89,7 +91,7 @@ def test_maps_without_heights_are_not_lifted(layers: list[str]) -> None:
 
 
 def test_a_path_that_stood_still_is_moved_onto_the_first_and_not_turned() -> None:
-    still = RecordedPath("still", TIMES, np.tile([5.0, 5.0, 0.0], (11, 1)), None, "odom", "utc")
+    still = RecordedPath("still", TIMES_NS, np.tile([5.0, 5.0, 0.0], (11, 1)), None, "odom", "utc")
     scene = ViewerScene(drive(), (still,))
     laid = next(path for path in scene.paths if path.name == "still")
     assert laid.positions == pytest.approx(np.tile(LINE.mean(axis=0), (11, 1)), abs=1e-9)
@@ -97,7 +99,7 @@ def test_a_path_that_stood_still_is_moved_onto_the_first_and_not_turned() -> Non
 
 
 def test_a_path_from_another_time_begins_where_the_first_one_does() -> None:
-    later = RecordedPath("later", TIMES + 100 * S, LINE + np.array([50.0, 0, 0]), LEVEL, "odom", "utc")
+    later = RecordedPath("later", TIMES_NS + 100 * S, LINE + np.array([50.0, 0, 0]), LEVEL, "odom", "utc")
     scene = ViewerScene(drive(), (later,))
     laid = next(path for path in scene.paths if path.name == "later")
     assert np.ptp(laid.positions, axis=0) == pytest.approx([10, 0, 0], abs=1e-9)
@@ -108,7 +110,7 @@ def test_a_robot_that_points_down_drives_upright() -> None:
     turned = rotations.quaternion_from_matrix(np.diag([1.0, -1.0, -1.0]))
     columns = dict(zip(("qx", "qy", "qz", "qw"), np.tile(turned, (11, 1)).T, strict=True))
     columns |= dict(zip("xyz", LINE.T, strict=True))
-    pose = stream_of_values("Pose", TIMES, columns, type=Pose, frame="down", child="base")
+    pose = stream_of_values("Pose", TIMES_NS, columns, type=Pose, frame="down", child="base")
     scene = ViewerScene(Recording("down", (pose,)))
     assert scene.paths[0].positions[:, 2] == pytest.approx(np.zeros(11), abs=1e-9)
     assert describe(scene)["carrier"] == 0
