@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks import _harness
-from transect.datasets.ameds.robot import driven
+from transect.datasets.ameds.robot import locomotion
 from transect.evaluation.traverse import traverse_of
 from transect.recording import arrow
 from transect.simulation.day import Day, Options, simulate
@@ -26,7 +26,7 @@ def slip_error(day: Day) -> float:
     rim, ground = (arrow.numbers(day.truth.tables["slip"], name) for name in ("rim", "ground"))
     window = np.ones(51) / 51
     rim, ground = (np.column_stack([np.convolve(w, window, "valid") for w in v.T]) for v in (rim, ground))
-    found = driven.slip_report(day.recording).stream.array("slip_ratio")[25:-25]
+    found = locomotion.slip_report(day.recording).stream.array("slip_ratio")[25:-25]
     true = (np.abs(rim) - np.abs(ground)) / np.maximum(np.abs(rim), np.abs(ground))
     error = (found - true)[np.isfinite(found) & (np.abs(ground) > 0.1)]
     return float(np.sqrt(np.mean(error**2)))

@@ -6,7 +6,7 @@ The recordings are simulated. With real ones it is ``transect.open(path)``, and 
 import numpy as np
 
 from transect import robots
-from transect.datasets.ameds.robot import driven, recomputed
+from transect.datasets.ameds.robot import derived_poses, locomotion
 from transect.datasets.marulan.robot import derived_streams as argo
 from transect.datasets.rosario.robot.geometry import odometry_from_camera
 from transect.geometry import rotations
@@ -16,13 +16,13 @@ from transect.simulation.day import Options, simulate
 # Interact (AMEDS): camera poses from joint angles, and how the order of roll, pitch and yaw was meant.
 STREAMS = ("*Arm/*", "*Cam/PoseEstimate", "Platform/*")
 etna = simulate("etna", Options(4.0, seed=1, streams=STREAMS)).recording
-again = recomputed.attitude_orders(etna, "Main")
+again = derived_poses.attitude_orders(etna, "Main")
 print(f"MainCam: recomputed poses are {1000 * again.position_m:.1f} mm off, angles in {again.order}")
-for phase in recomputed.picking_phases(etna):
+for phase in derived_poses.picking_phases(etna):
     print(f"AuxArm: {phase.name} from sample {phase.first} to {phase.stop}")
-for interval in driven.steered_manoeuvres(etna):
+for interval in locomotion.steered_manoeuvres(etna):
     print(f"steered: {interval.name} from sample {interval.first} to {interval.stop}")
-radius = driven.tick_length(etna).wheel_radius(FourWheelGeometry.of(robots.load("interact")))
+radius = locomotion.tick_length(etna).wheel_radius(FourWheelGeometry.of(robots.load("interact")))
 print(f"radius of its wheels, which the document lacks: {radius:.3f} m")
 
 # The Argo (document 004): radius and track, which the report lacks, from wheels and localisation.

@@ -231,7 +231,7 @@ def test_a_damaged_film_of_ameds_is_left_out_alone(tmp_path: Path) -> None:
         zipped(tmp_path / "in.zip", contents, ("MainCamVideoFeed.mp4",)), format="ameds"
     )
     said = formats.write(recording, tmp_path / "out", "ameds")
-    assert "MainCamVideoFeed.mp4 is not carried: MainCamVideoFeed.mp4 is damaged inside the zip" in said
+    assert "MainCamVideoFeed.mp4 is not written: MainCamVideoFeed.mp4 is damaged inside the zip" in said
     assert len(transect.open(tmp_path / "out", format="ameds")["MainCam"]) == 2
 
 

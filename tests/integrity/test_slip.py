@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.datasets.ameds.robot.made import circle
+from tests.datasets.ameds.robot.recordings import circle
 from tests.integrity.recordings import START_NS
 
 from transect import robots

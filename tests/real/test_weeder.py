@@ -7,18 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.datasets.rosario.robot.published_calibration import (
+    odometry_from_imu,
+    straight_segments,
+    truth_rotation,
+)
 
 import transect
 from transect.base.clocks import NS
-from transect.datasets.rosario.robot.comparison import Comparison, compare
+from transect.datasets.rosario.robot.comparison import OdometryComparison, compare
 from transect.datasets.rosario.robot.geometry import (
     mean_direction,
     odometry_from_camera,
-    odometry_from_imu,
     path_headings,
     rotation_between,
-    straight_segments,
-    truth_rotation,
 )
 from transect.geometry.interpolation import interpolate_columns
 
@@ -26,7 +28,7 @@ SEQUENCES = ("01", "03", "04")
 SEGMENT = {"01": 2.5, "03": 123.7, "04": 22.0}
 """Seconds into the sequence at which S-PTAM's straight segment begins: lineas_rectas_secuencias."""
 FRAME_RATE = 15
-"""Hz of the stereo camera (document 001, 3.2)."""
+"""Hz of the stereo camera (Rosario, 3.2)."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def tracks(real_data: Path) -> dict[str, transect.Recording]:
 
 
 @pytest.fixture(scope="module")
-def comparisons(tracks: dict[str, transect.Recording]) -> dict[str, Comparison]:
+def comparisons(tracks: dict[str, transect.Recording]) -> dict[str, OdometryComparison]:
     return {sequence: compare(recording) for sequence, recording in tracks.items()}
 
 
@@ -92,7 +94,7 @@ def test_sptam_and_rtk_agree_on_the_segments_that_fixed_the_ground_truth(
     assert np.degrees(np.arccos(ahead)) < 1.5
 
 
-def test_lengths_of_sequence_01_are_those_of_the_errata(comparisons: dict[str, Comparison]):
+def test_lengths_of_sequence_01_are_those_of_the_errata(comparisons: dict[str, OdometryComparison]):
     # errata: "01 is 593.9 m against 607.7 m (2-D)"
     assert f"{comparisons['01'].odometry_m:.1f}" == "593.9"
     assert f"{comparisons['01'].rtk_2d_m:.1f}" == "607.7"
@@ -100,14 +102,14 @@ def test_lengths_of_sequence_01_are_those_of_the_errata(comparisons: dict[str, C
 
 @pytest.mark.parametrize(("sequence", "table_3"), [("01", 615.15), ("03", 169.45)])
 def test_the_lengths_of_table_3_are_rtk_in_three_dimensions(
-    comparisons: dict[str, Comparison], sequence: str, table_3: float
+    comparisons: dict[str, OdometryComparison], sequence: str, table_3: float
 ):
     # Sequence 04 (152.32 m there, 148.24 m here) does not fit: it is reported by `transect table odometry`.
     assert comparisons[sequence].rtk_3d_m == pytest.approx(table_3, abs=0.005)
 
 
 @pytest.mark.parametrize("sequence", ["01", "03"])
-def test_the_ground_truth_is_the_antennas_track(comparisons: dict[str, Comparison], sequence: str):
+def test_the_ground_truth_is_the_antennas_track(comparisons: dict[str, OdometryComparison], sequence: str):
     # errata: on 01's turns 0.25 m with a lever of 1.8 to 2.0 m, 0.85 m without; 04 has no turns.
     found = comparisons[sequence]
     assert found.turning.pieces > 0
@@ -115,17 +117,17 @@ def test_the_ground_truth_is_the_antennas_track(comparisons: dict[str, Compariso
     assert found.whole.rmse < found.whole_at_base.rmse
 
 
-def test_the_turns_of_table_3_are_found(comparisons: dict[str, Comparison]):
+def test_the_turns_of_table_3_are_found(comparisons: dict[str, OdometryComparison]):
     # "3 x 180 degree turn" and "no turns"
     assert (comparisons["01"].turning.pieces, comparisons["04"].turning.pieces) == (3, 0)
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_the_odometry_gets_its_times_within_a_second_of_rtks(
-    comparisons: dict[str, Comparison], sequence: str
+    comparisons: dict[str, OdometryComparison], sequence: str
 ):
     (note,) = [n for n in comparisons[sequence].notes if "10 Hz" in n]
-    match = re.search(r"beginning ([+-][\d.]+) s .*\(([\d.]+)\)", note)
+    match = re.search(r"starting ([+-][\d.]+) s .*\(([\d.]+)\)", note)
     assert match is not None
     assert abs(float(match[1])) < 1
     assert float(match[2]) > 0.9

@@ -35,7 +35,7 @@ from transect.types import Image
 
 MS = 1_000_000
 CALIBRATED = (("AuxCam", (1280, 720)), ("MainCam", (1920, 1080)))
-ODD_SHAPE = "images are 16 x 16, the calibration is for {} x {}, which is another shape; it is left as it is"
+ODD_SHAPE = "images are 16 x 16, the calibration is for {} x {}, with another aspect ratio; it is not changed"
 PAYLOADS = ["AuxCam", "MainCam", "MainAuxCam/Projected", "Lidar"]
 STREAMS = [*(file.stream for file in CSV_FILES), *PAYLOADS, "AuxCam/VideoFeed", "MainCam/VideoFeed"]
 
@@ -109,8 +109,8 @@ def test_a_frame_of_a_film_has_the_time_of_the_image_that_it_was_made_from(rec: 
     ("frames", "expected", "said"),
     [
         # 1.25 s from the first image to the last; at 30 Hz, 38 frames last 1.23 s
-        (38, np.arange(38) / 30, "the film's own from the first image on"),
-        (5, np.arange(5) * 0.3125, "since it lasts 0.1 s, the images 1.2 s"),
+        (38, np.arange(38) / 30, "those of the film, from the first image on"),
+        (5, np.arange(5) * 0.3125, "as it lasts 0.1 s, the images 1.2 s"),
     ],
 )
 def test_a_film_with_another_number_of_frames_starts_at_the_first_image(
@@ -132,7 +132,7 @@ def test_a_film_without_images_has_its_own_times(folder: Path):
     feed = transect.open(folder)["MainCam/VideoFeed"]
     assert feed.clock == "device"
     assert feed.t_ns.tolist() == [0, 33_333_333, 66_666_666]
-    assert "no images are beside it" in feed.parsed.notes[0]
+    assert "without images beside it" in feed.parsed.notes[0]
 
 
 def test_a_film_that_is_none_loses_nothing_else(folder: Path):
@@ -509,14 +509,14 @@ def test_a_header_that_says_nothing_falls_back_to_the_documented_order(tmp_path:
     header = "c0," + ",".join(f"field{chr(97 + i)}" for i in range(16))
     stream = only(tmp_path, "PlatformMotorEncoders.csv", f"{header}\n{lines[1]}\n")
     assert stream["steer_ticks"].tolist() == [[-900, 900, 901, -901]]
-    assert stream.parsed.notes == ("PlatformMotorEncoders.csv: all columns taken by the documented order",)
+    assert stream.parsed.notes == ("PlatformMotorEncoders.csv: all columns assigned by the documented order",)
 
 
 def test_a_header_that_says_half_is_completed_by_the_order(tmp_path: Path):
     stream = only(tmp_path, "Platform2DVelocity.csv", "time,x,y,z,std\n1657013071.5,0.3,0.1,0.05,0.002\n")
     assert stream["wz"].tolist() == [0.05]
     assert stream["std_wz"].tolist() == [0.002]
-    assert stream.parsed.notes == ("Platform2DVelocity.csv: wz, std_wz taken by the documented order",)
+    assert stream.parsed.notes == ("Platform2DVelocity.csv: wz, std_wz assigned by the documented order",)
 
 
 def test_a_header_is_not_completed_against_what_it_says(tmp_path: Path):
@@ -538,7 +538,7 @@ def test_every_file_reads_without_its_header_by_the_documented_order(
     stream = only(tmp_path / "bare", name, rows)
     whole = rec[BY_STEM[name.removesuffix(".csv")].stream]
     assert_same_streams(stream, whole)
-    assert stream.parsed.notes == (f"{name}: all columns taken by the documented order",)
+    assert stream.parsed.notes == (f"{name}: all columns assigned by the documented order",)
 
 
 def test_too_few_columns_without_a_header_are_a_loss_that_names_file_and_columns(tmp_path: Path):
@@ -557,7 +557,7 @@ def test_a_column_that_no_header_means_is_a_loss_and_the_others_are_kept(tmp_pat
     text = text.replace(",7\n", ",7,1\n").replace(",6\n", ",6,1\n").replace(",0\n", ",0,1\n")
     stream = only(tmp_path, "GnssPose.csv", text)
     (loss,) = stream.losses
-    assert "no column means lat, lon; the header says: timestamp,device_timestamp,Breite" in loss.reason
+    assert "no column means lat, lon; the header is: timestamp,device_timestamp,Breite" in loss.reason
     assert stream["alt"].tolist() == [2639.838, 2629.838, 2619.838]
     assert stream["Breite"].tolist() == [0.6583994549090061] * 3
 
@@ -718,7 +718,7 @@ def test_a_made_up_recording_comes_back_exactly(tmp_path: Path):
     again = transect.open(tmp_path / "out")
     assert_same_tables(made, again)
     assert not again.losses
-    assert all("which is another shape" in note for note in again.all_notes)  # its images are 64 x 48
+    assert all("with another aspect ratio" in note for note in again.all_notes)  # its images are 64 x 48
     cloud, other = made["Lidar"][3].payload, again["Lidar"][3].payload
     np.testing.assert_array_equal(cloud.points, other.points)
     np.testing.assert_array_equal(cloud.fields["intensity"], other.fields["intensity"])
@@ -744,7 +744,7 @@ def test_columns_of_ones_own_and_unknown_files_are_carried(folder: Path, tmp_pat
 
 def test_a_slice_keeps_its_format_and_leaves_the_film_behind(rec: Recording, tmp_path: Path):
     said = ameds.write(rec.slice(T_NS, T_NS + 400 * MS), tmp_path / "out")
-    assert said == ("MainCamVideoFeed.mp4 is not carried: it shows more than was kept",)
+    assert said == ("MainCamVideoFeed.mp4 is not written: it contains more images than the recording",)
     cut = transect.open(tmp_path / "out")
     assert len(cut["MainCam"]) == 1
     assert (tmp_path / "out" / "AuxCamVideoFeed.mp4").read_bytes() == video(2)
@@ -754,7 +754,7 @@ def test_a_slice_keeps_its_format_and_leaves_the_film_behind(rec: Recording, tmp
 def test_a_film_of_images_that_are_other_ones_now_is_left_behind(rec: Recording, tmp_path: Path):
     bright, _ = inject(rec, "overexposure", 1.0, streams=("MainCam",), start=T_NS, end=T_NS + 10**12)
     said = ameds.write(bright, tmp_path / "out")
-    assert "MainCamVideoFeed.mp4 is not carried: it shows images that are other ones now" in said
+    assert "MainCamVideoFeed.mp4 is not written: some of its images were changed" in said
     assert not (tmp_path / "out" / "MainCamVideoFeed.mp4").exists()
     assert (tmp_path / "out" / "AuxCamVideoFeed.mp4").read_bytes() == video(2)
 
@@ -783,9 +783,9 @@ def test_what_the_format_cannot_carry_is_said(rec: Recording, tmp_path: Path):
     assert said == (
         "Somewhere/Imu (Imu) has no file in AMEDS",
         "Gnss/BodyAcceleration is on the device clock, and AMEDS has unix times only",
-        "Battery: the times at which samples were logged are not carried",
+        "Battery: the log times of samples are not written",
         "../Battery cannot be the name of a file in AMEDS",
-        "frames and calibrations are not carried: read again, they are those of the rover Interact",
+        "frames and calibrations are not written: readers will use those of the rover Interact",
     )
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["Battery.csv"]
 

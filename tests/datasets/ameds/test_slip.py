@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.commands import transect
 from tests.datasets.ameds.robot.circle import circle_wheels
-from tests.datasets.ameds.robot.made import circle
-from tests.datasets.ameds.robot.test_driven import ins
+from tests.datasets.ameds.robot.recordings import circle
+from tests.datasets.ameds.robot.test_locomotion import ins
 
 from transect.datasets.ameds import folders as ameds
 
@@ -52,4 +52,4 @@ def test_the_figure_is_written_and_a_recording_without_wheels_is_refused(slippin
     np.savetxt(track, [[1.0 + k, 0, 0, 0, 0, 0, 0, 1] for k in range(3)])
     refused = transect("table", "slip", track)
     assert refused.returncode == 1
-    assert "does not say how the wheels of Interact turned" in refused.stderr
+    assert "has no wheel encoders of Interact" in refused.stderr

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.datasets.ameds.robot.wheel_poses import wheel_pose_estimate
 
 import transect
 from transect import robots
 from transect.datasets.ameds.folders.columns import BY_STREAM
-from transect.datasets.ameds.robot import driven, recomputed
+from transect.datasets.ameds.robot import derived_poses, locomotion
 from transect.datasets.ameds.world import streams
-from transect.datasets.ameds.world.state import ROUTES, State
+from transect.datasets.ameds.world.state import ROUTES, EtnaState
 from transect.errors import StreamError, UsageError
 from transect.geometry import geodesy, rotations, se3
 from transect.recording import Recording, arrow
@@ -94,9 +95,9 @@ def test_attitude_and_velocity_are_off_by_what_table_1_says(seed: int) -> None:
 
 
 @cache
-def state(seed: int) -> State:
+def state(seed: int) -> EtnaState:
     """The world of `table_day`."""
-    return State(Options(SECONDS, seed, 0.05, (), {"soil": "firm"}))
+    return EtnaState(Options(SECONDS, seed, 0.05, (), {"soil": "firm"}))
 
 
 def test_integrating_the_imu_for_10_s_is_off_by_what_its_noise_predicts() -> None:
@@ -146,7 +147,7 @@ def test_without_slip_the_rims_give_speed_and_turn_rate_to_their_noise(seed: int
     found = wheels.body_motion(motors["wheel_velocity"], steering, geometry, steered, across_weight=1e-4)
     true = under_platform(day, motors.t_ns)
     # Straight ahead, the mean of four rims 0.539 m (W + d) left and right of the middle.
-    std = streams.RIM_STD / 2
+    std = streams.NOISE.rim_sigma_m_s / 2
     assert near(((found.motion[:, 0] - true[:, 0]) / std) ** 2)
     assert near(((found.motion[:, 2] - true[:, 2]) / (std / 0.539)) ** 2)
 
@@ -156,7 +157,7 @@ def test_the_platform_reports_its_twist() -> None:
     stream = day.recording["Platform/2DVelocity"]
     error = stream.array("vx", "vy", "wz") - under_platform(day, stream.t_ns)
     assert np.abs(error.mean(axis=0)).max() < 1e-3
-    assert error[:, 0].std() == pytest.approx(streams.RIM_STD / 2, rel=0.15)
+    assert error[:, 0].std() == pytest.approx(streams.NOISE.rim_sigma_m_s / 2, rel=0.15)
 
 
 def under_platform(day: Day, t_ns: np.ndarray) -> np.ndarray:
@@ -174,7 +175,7 @@ def test_ticks_are_what_the_rims_have_gone() -> None:
     metres = np.cumsum((rim[1:] + rim[:-1]) / 2 * 0.02, axis=0)
     ticks = np.asarray(motors["drive_ticks"])[1:] * (2 * np.pi * 0.2 / 30_000)
     assert np.abs(metres - ticks).max() < 2e-4
-    error = (np.asarray(motors["wheel_velocity"]) - rim) / streams.RIM_STD
+    error = (np.asarray(motors["wheel_velocity"]) - rim) / streams.NOISE.rim_sigma_m_s
     assert near(error**2)
 
 
@@ -193,7 +194,7 @@ def test_wheels_slip_on_loose_soil_as_the_truth_says() -> None:
 @pytest.mark.parametrize("soil", ["loose", "firm"])
 def test_the_slip_of_a_recording_is_the_true_one(soil: str) -> None:
     day = table_day(soil=soil)
-    report = driven.slip_report(day.recording)
+    report = locomotion.slip_report(day.recording)
     rim, ground = (arrow.numbers(day.truth.tables["slip"], name) for name in ("rim", "ground"))
     window = np.ones(51) / 51  # the report's second, at 50 Hz
     rim, ground = (np.column_stack([np.convolve(w, window, "valid") for w in v.T]) for v in (rim, ground))
@@ -201,9 +202,9 @@ def test_the_slip_of_a_recording_is_the_true_one(soil: str) -> None:
     assert np.abs(error).mean() < 0.005
     assert report.wheels[-1].lost == pytest.approx(1 - ground.sum() / rim.sum(), abs=0.003)
     # The rover's own estimate is no more made from the wheels than the navigation unit is.
-    estimated = driven.slip_report(day.recording, "Platform/2DTwistEstimate").wheels[-1].lost
+    estimated = locomotion.slip_report(day.recording, "Platform/2DTwistEstimate").wheels[-1].lost
     assert estimated == pytest.approx(1 - ground.sum() / rim.sum(), abs=0.02)
-    assert abs(driven.slip_report(day.recording, "Platform/2DVelocity").wheels[-1].lost) < 0.01
+    assert abs(locomotion.slip_report(day.recording, "Platform/2DVelocity").wheels[-1].lost) < 0.01
 
 
 def test_loads_carry_the_rover() -> None:
@@ -219,7 +220,7 @@ def test_loads_carry_the_rover() -> None:
 @pytest.mark.parametrize("side", ["Main", "Aux"])
 def test_camera_poses_are_those_that_the_joints_give(side: str) -> None:
     recording = table_day().recording
-    again = recomputed.camera_pose_estimate(recording, side)
+    again = derived_poses.camera_pose_estimate(recording, side)
     names = ("x", "y", "z", "qx", "qy", "qz", "qw")
     here, there = recording[f"{side}Cam/PoseEstimate"].array(*names), again.array(*names)
     assert here[:, :3] == pytest.approx(there[:, :3], abs=1e-9)
@@ -231,14 +232,17 @@ def test_the_arms_keep_still_on_a_traverse(side: str) -> None:
     """Section 2: both are stationary during the traverses. What is left is the encoder's last digit."""
     angles = np.asarray(table_day().recording[f"{side}Arm/JointAngles"]["position"])
     assert np.ptp(angles, axis=0).max() < 3e-5  # rad
-    assert np.abs(angles / streams.JOINT_STEP - np.rint(angles / streams.JOINT_STEP)).max() < 1e-6
+    assert (
+        np.abs(angles / streams.NOISE.joint_step_rad - np.rint(angles / streams.NOISE.joint_step_rad)).max()
+        < 1e-6
+    )
 
 
 def test_a_rock_is_picked_up_and_put_into_the_container() -> None:
     """Section 5.2; the phases are told from the joint angles alone, the truth from the state of the world."""
     streams_ = ("Platform/*", "AuxArm/*", "AuxCam/PoseEstimate")
     day = simulate("etna", Options(60.0, 0, 0.05, streams_, {"task": "rock_picking"}))
-    found = [each.name for each in recomputed.picking_phases(day.recording, tip=(0.0, 0.0, 0.25))]
+    found = [each.name for each in derived_poses.picking_phases(day.recording, tip=(0.0, 0.0, 0.25))]
     order = ["approach", "grasp", "lift", "place", "return"]
     assert [name for name in found if name != "still"] == order
     assert np.ptp(origin_of(day).position, axis=0).max() < 1e-3  # the rover stands
@@ -255,7 +259,7 @@ def test_a_rock_is_picked_up_and_put_into_the_container() -> None:
 def test_wheel_poses_are_those_that_the_ticks_give() -> None:
     recording = table_day().recording
     here = recording["Platform/WheelPoseEstimate"]
-    again = recomputed.wheel_pose_estimate(recording)
+    again = wheel_pose_estimate(recording)
     rows = here.nearest(again.t_ns)
     for name in ("steering", "drive_angle", "roll", "pitch", "yaw"):
         difference = np.asarray(here[name])[rows] - np.asarray(again[name])
@@ -318,7 +322,7 @@ def assert_on_the_ground(again: Recording, day: Day) -> None:
     times = cloud.t_ns + np.asarray(cloud.fields["t_offset_ns"]).astype(np.int64)
     poses = origin_of(day).at(times).transforms @ robot.frames.lookup("Platform", "Lidar")
     world = se3.apply(poses, cloud.points.astype(np.float64))
-    land = State(Options(2.0, 0, 0.05)).land
+    land = EtnaState(Options(2.0, 0, 0.05)).land
     close = np.linalg.norm(cloud.points, axis=1) < 15
     off = world[close, 2] - land.at(world[close, :2])
     assert np.median(np.abs(off)) < 0.03
@@ -338,10 +342,10 @@ def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_another_day_has_the_same_ground_and_another_track(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ROUTES, "return", ROUTES["return"]._replace(ground=50.0, out=4.0))
+    monkeypatch.setitem(ROUTES, "return", ROUTES["return"]._replace(ground=50.0, duration=4.0))
 
-    def on(track: str) -> State:
-        return State(Options(4.0, 0, 0.03, ("Lidar",), {"route": "return", "track": track}))
+    def on(track: str) -> EtnaState:
+        return EtnaState(Options(4.0, 0, 0.03, ("Lidar",), {"route": "return", "track": track}))
 
     first, again, beside = on("first"), on("again"), on("beside")
     assert (first.land.height == beside.land.height).all()

@@ -1,4 +1,4 @@
-"""Two Rosario sequences written by hand, line by line as document 001 (4.4) and the scripts have them."""
+"""Two Rosario sequences written by hand, line by line as Rosario (4.4) and the scripts have them."""
 
 import math
 from pathlib import Path

@@ -41,7 +41,7 @@ def test_every_named_sequence_is_a_row_with_the_papers_length(tracks: Path) -> N
     heading, first, second = done.stdout.splitlines()[:3]
     assert heading.split()[:3] == ["recording", "odometry", "m"]
     assert (first.split()[0], second.split()[0]) == ("sequence01", "sequence04")
-    assert "615.15" in first.split()  # document 001, Table 3
+    assert "615.15" in first.split()  # Rosario, Table 3
     assert "152.32" in second.split()
     assert "10 Hz are assumed" in done.stdout
     assert "Horn, SE(3)" in done.stdout

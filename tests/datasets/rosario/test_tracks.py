@@ -83,7 +83,7 @@ def test_odometry_gets_the_times_at_which_its_speed_is_that_of_rtk(tmp_path: Pat
     assert odometry.t_ns[0] - truth.t_ns[0] == pytest.approx(BEGAN_NS, abs=10_000_000)
     assert set(np.diff(odometry.t_ns).tolist()) == {100_000_000}
     (note,) = odometry.parsed.notes
-    assert "10 Hz are assumed (by the documentation), beginning -0.27 s after RTK" in note
+    assert "10 Hz are assumed (by the documentation), starting -0.27 s after RTK" in note
     again = rewritten(recording, tmp_path / "again", "rosario_tracks")
     assert_same(recording, again)
     assert again.all_notes == recording.all_notes
@@ -123,7 +123,7 @@ def test_the_ground_truth_is_also_what_the_receiver_measured_and_is_written_once
     fewer = rtk.take(np.arange(len(rtk)) < 200)
     streams = tuple(fewer if each is rtk else each for each in recording)
     said = formats.write(recording.replace(streams=streams), tmp_path / "fewer", "rosario_tracks")
-    assert said == ("Rtk (Pose) has no place among the tracks",)
+    assert said == ("Rtk (Pose) cannot be written with the tracks",)
 
 
 def test_images_are_written_only_if_they_came_as_samples(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_images_are_written_only_if_they_came_as_samples(tmp_path: Path) -> None
     black = Image(np.zeros((2, 2), np.uint8), "gray")
     left = Stream("Left", Image, table, tag="left", loader=lambda row: black)
     said = formats.write(recording.replace(streams=(*recording, left)), tmp_path / "a", "rosario_tracks")
-    assert "Left: 2 images are no samples and have no place among the tracks" in said
+    assert "Left: 2 images are not samples and cannot be written with the tracks" in said
     with pytest.raises(UsageError, match="has no track to write") as caught:
         formats.write(Recording("r", ()), tmp_path / "b", "rosario_tracks")
     assert "neither a true position nor an odometry" in caught.value.why
@@ -222,7 +222,7 @@ def test_what_tracks_cannot_carry_is_said(tmp_path: Path) -> None:
     imu = stream_of_values("Imu", t_ns, {"acc_x": np.zeros(2)}, type=Imu)
     said = formats.write(Recording("r", (truth, odometry, imu)), tmp_path / "a", "rosario_tracks")
     assert said == (
-        "Imu (Imu) has no place among the tracks",
+        "Imu (Imu) cannot be written with the tracks",
         "Truth: only positions are written, not qw",
         "Odometry: an echoed odometry has no times",
         "Truth is of base_link; it will be read as the track of gps",

@@ -247,7 +247,7 @@ def test_the_receivers_velocity_is_that_of_the_antenna(long: Recording) -> None:
     ends = [truth_at(long, velocity.t_ns + shift) for shift in (-10_000_000, 10_000_000)]
     before, after = (place + turn.apply(ANTENNA) for place, turn in ends)
     error = np.column_stack([velocity["vy"], velocity["vx"]]) - (after - before)[:, :2] / 0.02
-    assert likely((error**2).sum() / sensors.SPEED_NOISE**2, error.size)
+    assert likely((error**2).sum() / sensors.NOISE.velocity_sigma_m_s**2, error.size)
 
 
 def test_wheels_turn_as_fast_as_their_rims_do(long: Recording) -> None:
@@ -257,7 +257,7 @@ def test_wheels_turn_as_fast_as_their_rims_do(long: Recording) -> None:
     moving = np.abs(true).min(axis=1) > 6 * RIM
     error = (np.asarray(wheels["wheel_velocity"]) - true)[moving] / RIM
     # noise of the Hall sensors, and rounding to whole turns per minute
-    assert likely((error**2).sum() / (sensors.RPM_NOISE**2 + 1 / 12), error.size)
+    assert likely((error**2).sum() / (sensors.NOISE.rpm_sigma**2 + 1 / 12), error.size)
     assert np.array_equal(wheels["left_raw"], np.rint(wheels["left_raw"]))
 
 
@@ -304,8 +304,8 @@ def _odometry_covariance(along: np.ndarray, steps: np.ndarray, bend: np.ndarray)
     to_the_end = steps[::-1].cumsum(axis=0)[::-1]
     around = np.column_stack([-to_the_end[:, 1], to_the_end[:, 0]])
     ahead = np.column_stack([np.cos(along), np.sin(along)]) + around * bend[:, None]
-    gone = 0.1 * RIM * np.sqrt((sensors.RPM_NOISE**2 + 1 / 12) / 2) * (way > 0)
-    unit = np.radians(0.2) * np.sqrt(sensors.STEPPER_NOISE**2 + 1 / 12)
+    gone = 0.1 * RIM * np.sqrt((sensors.NOISE.rpm_sigma**2 + 1 / 12) / 2) * (way > 0)
+    unit = np.radians(0.2) * np.sqrt(sensors.NOISE.stepper_sigma**2 + 1 / 12)
     turned = way * unit * (1 + (WHEELBASE * bend) ** 2) / WHEELBASE
     parts = np.concatenate([ahead * gone[:, None], around * turned[:, None]])
     return parts.T @ parts
@@ -344,7 +344,7 @@ def test_imu_integrated_by_hand_agrees_with_the_way_within_its_noise(long: Recor
 
 def _integrated(t, gyro, acc, attitude, place, velocity, at) -> np.ndarray:
     """Places (k, 3) after turning and pushing from k beginnings, by the mean of two samples each step."""
-    gravity = np.array([0, 0, -sensors.find_gravity()])
+    gravity = np.array([0, 0, -sensors.field_gravity()])
     for i in (at + k for k in range(STEPS)):
         step = (t[i + 1] - t[i])[:, None]
         then = attitude * Rotation.from_rotvec((gyro[i] + gyro[i + 1]) / 2 * step)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from transect import robots
-from transect.datasets.rosario.world import WHEEL_SIZE
-from transect.datasets.rosario.world.sensors import LANE, load_weeder, make_chassis
+from transect.datasets.rosario.world import SETTINGS
+from transect.datasets.rosario.world.sensors import FIELD, load_weeder, make_chassis
 from transect.engine.context import Context
 from transect.engine.statistics import NodeCount
 from transect.geometry import rotations
@@ -69,14 +69,14 @@ def test_interact_touches_a_slope_where_its_wheels_are_with_the_radius_that_it_t
 
 def test_the_weeder_touches_the_simulated_field_as_its_wheels_feel_it():
     robot = load_weeder()
-    land = terrain.field(1, row_length=6.0, rows=6, headland=2.0, cell=0.05).smooth(WHEEL_SIZE)
-    way = driving.course([driving.straight(3.0, 0.8)], 4.0, start=(1.0, LANE, 0.1))
+    land = terrain.field(1, row_length=6.0, rows=6, headland=2.0, cell=0.05).smooth(SETTINGS.wheel_blur_m)
+    way = driving.course([driving.straight(3.0, 0.8)], 4.0, start=(1.0, FIELD.lane_m, 0.1))
     motion = driving.drive(way, make_chassis(robot), land.at)
     poses = [
         Pose(motion.position[i], motion.quaternion[i], int(motion.t_ns[i]), "world", "base_link")
         for i in range(0, len(motion), driving.RATE_HZ // 10)
     ]
-    ground = driven(node_of("weeder", track=LANE), poses)
+    ground = driven(node_of("weeder", track=FIELD.lane_m), poses)
     assert sorted(set(ground.fields["wheel"].tolist())) == [0, 1, 2, 3]
     # Four wheels of a stiff frame do not all touch uneven ground; the body shakes by a millimetre.
     off = ground.points[:, 2] - land.at(ground.points[:, :2].astype(float))

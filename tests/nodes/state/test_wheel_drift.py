@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transect import run
-from transect.datasets.ameds.robot.driven import wheel_odometry
+from transect.datasets.ameds.robot.locomotion import wheel_odometry
 from transect.geometry import rotations
 from transect.nodes.state.local_pose import LocalPose
 from transect.nodes.state.pose_drift import PoseDrift

@@ -4,5 +4,5 @@
 - `interact.yaml`, `robot/`: the robot, its arms, its moving frames, manoeuvres and the phases of a picking
 - `world/`: simulated drives on Mount Etna
 - `catalogue`: the nine traverses and two rock pickings
-- `slip`: `transect table slip` and `transect draw slip`; `slip_figure`: its picture
+- `slip`: `transect table slip` and `transect draw slip`; `slip_figure`: its figure
 """

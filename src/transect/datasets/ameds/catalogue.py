@@ -1,4 +1,4 @@
-"""The traverses and rock pickings of AMEDS (document 000, Table 6 and section 5.2)."""
+"""The traverses and rock pickings of AMEDS (Table 6 and section 5.2)."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ if TYPE_CHECKING:
 
 TITLE = "ARCHES Mount Etna rover data set: traverses and rock pickings"
 COLUMNS = ("name", "duration_s", "length_m", "height_m", "velocity_m_s", "rtk", "conditions")
-"""What a table shows of each entry; `--json` has all of it."""
+"""Columns of the table; `--json` contains all fields."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One experiment as its authors describe it; None where they give no number."""
+class AmedsEntry:
+    """One experiment with its printed numbers; None if they are not printed."""
 
     name: str  # `traverse_0` to `traverse_8`, `rock_picking_0`, `rock_picking_1`
-    duration_s: int  # seconds
-    # length_m, height_m: metres driven, and largest difference in height
+    duration_s: int
     length_m: float | None = None
-    height_m: float | None = None
-    # the printed mean. It is not length / duration, see errata: probably the mean while moving.
+    height_m: float | None = None  # largest height difference
+    # printed mean velocity, which is not length / duration (errata): probably the mean in motion
     velocity_m_s: float | None = None
     rtk: bool | None = None  # RTK coverage
     conditions: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """Return what `Recording.conditions` says of the experiment; the numbers are those printed."""
+        """Return the entry as `Recording.conditions`, with the printed numbers."""
         facts = {
             "experiment": self.name,
             "rtk_coverage": self.rtk,
@@ -46,24 +45,24 @@ _LUNAR = ("lunar analogue",)
 _RETURN = ("driving backwards", "cars and people in view")
 _PICKING = ("stationary", "arm moving")
 
-CATALOGUE: tuple[Entry, ...] = (
-    Entry("traverse_0", 25 * 60 + 2, 329.8, 46.6, 0.22, rtk=False, conditions=_LUNAR),
-    Entry("traverse_1", 8 * 60 + 55, 195.6, 4.7, 0.36, rtk=False, conditions=_LUNAR),
-    Entry("traverse_2", 8 * 60 + 46, 202.8, 1.7, 0.41, rtk=True, conditions=_LUNAR),
-    Entry("traverse_3", 14 * 60 + 44, 239.1, 4.8, 0.30, rtk=True, conditions=_LUNAR),
-    Entry("traverse_4", 7 * 60 + 26, 210.9, 9.6, 0.50, rtk=True, conditions=_LUNAR),
-    Entry("traverse_5", 9 * 60 + 31, 134.1, 6.5, 0.37, rtk=True, conditions=_LUNAR),
-    Entry("traverse_6", 9 * 60 + 39, 191.7, 2.1, 0.39, rtk=False, conditions=_LUNAR),
-    Entry("traverse_7", 8 * 60 + 26, 304.2, 22.2, 0.67, rtk=False, conditions=_RETURN),
-    Entry("traverse_8", 6 * 60 + 40, 246.6, 22.4, 0.81, rtk=False, conditions=_RETURN),
-    Entry("rock_picking_0", 2 * 60 + 21, conditions=_PICKING),
-    Entry("rock_picking_1", 1 * 60 + 45, conditions=_PICKING),
+CATALOGUE: tuple[AmedsEntry, ...] = (
+    AmedsEntry("traverse_0", 25 * 60 + 2, 329.8, 46.6, 0.22, rtk=False, conditions=_LUNAR),
+    AmedsEntry("traverse_1", 8 * 60 + 55, 195.6, 4.7, 0.36, rtk=False, conditions=_LUNAR),
+    AmedsEntry("traverse_2", 8 * 60 + 46, 202.8, 1.7, 0.41, rtk=True, conditions=_LUNAR),
+    AmedsEntry("traverse_3", 14 * 60 + 44, 239.1, 4.8, 0.30, rtk=True, conditions=_LUNAR),
+    AmedsEntry("traverse_4", 7 * 60 + 26, 210.9, 9.6, 0.50, rtk=True, conditions=_LUNAR),
+    AmedsEntry("traverse_5", 9 * 60 + 31, 134.1, 6.5, 0.37, rtk=True, conditions=_LUNAR),
+    AmedsEntry("traverse_6", 9 * 60 + 39, 191.7, 2.1, 0.39, rtk=False, conditions=_LUNAR),
+    AmedsEntry("traverse_7", 8 * 60 + 26, 304.2, 22.2, 0.67, rtk=False, conditions=_RETURN),
+    AmedsEntry("traverse_8", 6 * 60 + 40, 246.6, 22.4, 0.81, rtk=False, conditions=_RETURN),
+    AmedsEntry("rock_picking_0", 2 * 60 + 21, conditions=_PICKING),
+    AmedsEntry("rock_picking_1", 1 * 60 + 45, conditions=_PICKING),
 )
 
 _NAME = re.compile(r"(traverse|rock[\W_]*picking)[\W_]*0*(\d)(?!\d)", re.IGNORECASE)
 
 
-def entry_of(name: str) -> Entry | None:
+def entry_of(name: str) -> AmedsEntry | None:
     """Return the entry of a recording called `traverse_3`, `Traverse3`, `AMEDS-rock-picking-01`, ..."""
     found = _NAME.search(name)
     if found is None:

@@ -1,4 +1,4 @@
-"""What the ARCHES Mount Etna data set offers, by name."""
+"""Plug-in of the ARCHES Mount Etna data set (AMEDS)."""
 
 from __future__ import annotations
 

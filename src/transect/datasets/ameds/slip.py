@@ -15,12 +15,12 @@ from transect.cli.shared.recordings import Opening, dpi_option, draw_recording, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from transect.datasets.ameds.robot.driven import SlipReport
+    from transect.datasets.ameds.robot.locomotion import SlipReport
     from transect.recording import Recording
     from transect.robots.slip import SlipSummary
 
 
-HEADINGS = ("wheel", "rolled [m]", "went [m]", "lost", "median", "5 %", "95 %", "angle [deg]")
+HEADINGS = ("wheel", "rolled [m]", "over ground [m]", "lost", "median", "5 %", "95 %", "angle [deg]")
 WHEELS = ("all four", "1 front left", "2 rear left", "3 rear right", "4 front right")
 
 
@@ -40,15 +40,15 @@ WHEELS = ("all four", "1 front left", "2 rear left", "3 rear right", "4 front ri
 @all_option
 @json_option
 def table_command(opening: Opening, twist: str | None, average: float, as_json: bool) -> int:
-    """Print how much each wheel of Interact slipped.
+    """Print the slip of each wheel of Interact.
 
-    The speed of each rim is compared with the speed of that wheel over the ground, which follows from the
-    velocity and turn rate of the inertial navigation system. A slip of 0.1 means that a tenth of what the
-    wheel rolled was lost, of -0.1 that it was dragged. `transect draw slip` draws it.
+    The rim speed of each wheel is compared with its speed over the ground, by the velocity and turn rate of
+    the inertial navigation system. A slip of 0.1 means that a tenth of the rolled distance was lost, of -0.1
+    that the wheel was dragged. `transect draw slip` draws it.
     """
     from transect.cli.shared.output import ProgressDisplay
     from transect.cli.shared.recordings import report_losses
-    from transect.datasets.ameds.robot.driven import slip_report
+    from transect.datasets.ameds.robot.locomotion import slip_report
 
     recording = opening.open(ProgressDisplay(quiet=as_json))
     report = slip_report(opening.cut(recording), twist, average)
@@ -99,18 +99,15 @@ def _row(summary: SlipSummary) -> tuple[str, ...]:
     "--twist", metavar="NAME", help="Stream of the platform's motion over the ground; default: the INS."
 )
 def drawing_command(opening: Opening, out: Path, dpi: int, twist: str | None) -> int:
-    """Draw how much the wheels of Interact slipped.
-
-    Their tracks are drawn by odometry and over the ground.
-    """
+    """Draw the slip of the wheels of Interact, and their tracks by odometry and over the ground."""
     from transect.base.clocks import NS
-    from transect.datasets.ameds.robot import driven
+    from transect.datasets.ameds.robot import locomotion
     from transect.datasets.ameds.slip_figure import slip_figure
 
     def figure_of(whole: Recording) -> Figure:
         recording = opening.cut(whole)
-        report = driven.slip_report(recording, twist)
-        _, tracks = driven.wheel_tracks(recording, twist)
+        report = locomotion.slip_report(recording, twist)
+        _, tracks = locomotion.wheel_tracks(recording, twist)
         start = whole.span[0] if whole.span else 0
         return slip_figure(
             (report.stream.t_ns - start) / NS,
@@ -120,7 +117,7 @@ def drawing_command(opening: Opening, out: Path, dpi: int, twist: str | None) ->
             tracks.inverse,
             ("1 front left", "2 rear left", "3 rear right", "4 front right"),
             title=f"{recording.name}: slip of the wheels",
-            source="INS" if report.source == " and ".join(driven.INS) else report.source,
+            source="INS" if report.source == " and ".join(locomotion.INS) else report.source,
         )
 
     return draw_recording(opening, out, dpi, figure_of)

@@ -1,4 +1,4 @@
-"""How wheels slipped: their tracks by odometry and over the ground, and the slip over time (Figure 8)."""
+"""Figure of wheel slip: tracks by odometry and over the ground, and slip over time (AMEDS, Figure 8)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from transect.draw.figures import INK, QUIET, new_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-LEAST_SCALE = 0.1
-"""Slip that the axis shows at least: noise should not look like slip."""
 
 
 def slip_figure(
@@ -37,19 +34,19 @@ def slip_figure(
     seconds : (n,)
         Since the start.
     ratio, angle : (n, k)
-        Slip ratio, and slip angle in rad, of k wheels; NaN where they stand.
+        Slip ratio, and slip angle in rad, of k wheels; NaN at rest.
     odometry, ground : (m, k, 2)
-        Tracks of the wheels in the frame of the start, x forward and y left, m: as far as each rolled, and
-        as it moved over the ground.
+        Tracks of the wheels in the frame of the start, x forward and y left, m: by the rolled distance, and
+        over the ground.
     names : sequence of str
-        Of the wheels.
+        Names of the wheels.
     source : str
-        Who measured the motion over the ground.
+        Source of the motion over the ground.
     """
     figure = new_figure(7.0, 7.0)
     above, middle, below = figure.subplots(3, 1, height_ratios=[1.8, 1, 1])
     _draw_tracks(above, odometry, ground, names, source)
-    _draw_lines(middle, seconds, ratio, "slip ratio", LEAST_SCALE)
+    _draw_lines(middle, seconds, ratio, "slip ratio", 0.1)  # a smaller scale would show noise as slip
     _draw_lines(below, seconds, np.degrees(angle), "slip angle [deg]", 5.0)
     middle.sharex(below)
     middle.tick_params(labelbottom=False)
@@ -74,12 +71,12 @@ def _draw_tracks(axis: Axes, odometry: Floats, ground: Floats, names: Sequence[s
     axis.legend(fontsize=7, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
-def _draw_lines(axis: Axes, seconds: Floats, values: Floats, name: str, least: float) -> None:
+def _draw_lines(axis: Axes, seconds: Floats, values: Floats, name: str, min_limit: float) -> None:
     for k in range(values.shape[1]):
         axis.plot(seconds, values[:, k], color=COLOURS[k % len(COLOURS)], lw=0.9)
     known = values[np.isfinite(values)]
-    reach = max(least, 1.1 * float(np.abs(known).max())) if known.size else least
-    axis.set_ylim(-reach, reach)
+    limit = max(min_limit, 1.1 * float(np.abs(known).max())) if known.size else min_limit
+    axis.set_ylim(-limit, limit)
     axis.axhline(0.0, color=INK, lw=0.6)
     axis.set_ylabel(name)
     axis.grid(color=QUIET, lw=0.3)

@@ -1,4 +1,4 @@
-"""The six sequences of the Rosario dataset (document 001, Table 3)."""
+"""The six sequences of the Rosario data set (Table 3)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 TITLE = "Rosario agricultural data set: sequences of the weeding robot"
 COLUMNS = ("name", "difficulty", "length_m", "duration_min", "identifier", "conditions")
-"""What a table shows of each entry; `--json` has all of it."""
+"""Columns of the table; `--json` contains all fields."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One sequence as its authors describe it."""
+class RosarioEntry:
+    """One sequence as described by its authors."""
 
-    name: str  # name of its folder
+    name: str  # of its folder
     number: int
-    difficulty: str  # `easy`, `medium` or `difficult`, judged by eye and by how stereo SLAM fared
-    length_m: float  # metres driven
-    duration_min: float  # minutes
+    difficulty: str  # `easy`, `medium` or `difficult`, by inspection and by the results of stereo SLAM
+    length_m: float
+    duration_min: float
     identifier: str  # local date and time of the recording
-    conditions: tuple[str, ...]  # the table's summary
+    conditions: tuple[str, ...]  # summary of the table
 
     def facts(self) -> dict[str, Any]:
-        """Return what `Recording.conditions` says of the sequence."""
+        """Return the entry as `Recording.conditions`."""
         return {
             "sequence": self.number,
             "difficulty": self.difficulty,
@@ -58,16 +58,16 @@ _SUMMARIES = (
     ("1 × 180° turn", _BACKWARDS, "varied furrow visibility", _PEOPLE),
     ("2 × 180° turn", _PEOPLE, "road crossing"),
 )
-CATALOGUE: tuple[Entry, ...] = tuple(
-    Entry(f"sequence{number:02d}", number, *row, summary)
+CATALOGUE: tuple[RosarioEntry, ...] = tuple(
+    RosarioEntry(f"sequence{number:02d}", number, *row, summary)
     for number, (row, summary) in enumerate(zip(_ROWS, _SUMMARIES, strict=True), 1)
 )
 
 _NUMBERED = re.compile(r"(?:.*sequence[_-]?)?0?([1-6])|.*sequence[_-]?0?([1-6])\D.*", re.IGNORECASE)
 
 
-def entry_of(name: str) -> Entry | None:
-    """Return the sequence that a recording's name means (`sequence01`, `01`, or its identifier), or None."""
+def entry_of(name: str) -> RosarioEntry | None:
+    """Return the sequence of a recording's name (`sequence01`, `01`, or its identifier), None for others."""
     text = name.strip()
     by_identifier = next((e for e in CATALOGUE if e.identifier in text), None)
     match = _NUMBERED.fullmatch(text)

@@ -1,4 +1,4 @@
-"""What the Rosario data set offers, by name."""
+"""Plug-in of the Rosario data set."""
 
 from __future__ import annotations
 

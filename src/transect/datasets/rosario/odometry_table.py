@@ -1,4 +1,4 @@
-"""`transect table odometry PATH...`: wheel odometry beside RTK, a row a recording."""
+"""`transect table odometry PATH...`: wheel odometry compared with RTK, one row per recording."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transect.recording import Recording
     from transect.robots.ackermann import Form
 
-    from .robot.comparison import Comparison
+    from .robot.comparison import OdometryComparison
 
 HEADINGS = (
     "recording",
@@ -43,17 +43,17 @@ LENGTHS = ("odometry_m", "rtk_2d_m", "rtk_3d_m", "truth_2d_m", "truth_3d_m", "pa
     type=click.Choice(["scripts", "paper"]),
     default="scripts",
     show_default=True,
-    help="Of the odometry, where it is integrated from the wheels.",
+    help="Form of the odometry if it is integrated from the wheels.",
 )
 @all_option
 @json_option
 def command(opening: Opening, form: Form, as_json: bool) -> int:
-    """Compare the weeding robot's wheel odometry with RTK and truth.
+    """Compare the weeding robot's wheel odometry with RTK and ground truth.
 
-    Truth counts where it is another track than that of RTK. A row for each PATH; of a folder with several
-    sequences, for each --option sequence=01. Errors are what is left after an alignment to the truth, else to
-    RTK, at the point that it tracks (of RTK the antenna) and, for comparison, without the lever arm from
-    base_link to it. They are reported, nothing is judged by them.
+    Ground truth is listed if it differs from the RTK track. There is a row for each PATH, or for each
+    --option sequence=01 of a folder with several sequences. Errors are the residuals of an alignment to the
+    ground truth, else to RTK, at the tracked point (the antenna for RTK) and, for comparison, without the
+    lever arm from base_link to it. They have no effect on the exit code.
     """
     from transect.cli.shared.output import ProgressDisplay
     from transect.cli.shared.recordings import report_losses
@@ -71,14 +71,14 @@ def command(opening: Opening, form: Form, as_json: bool) -> int:
 
 
 def _by_sequence(options: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the options for each of the sequences that were named, or as they are."""
+    """Return the options for each named sequence, or unchanged."""
     sequences = [option for option in options if option.startswith("sequence=")]
     others = tuple(option for option in options if option not in sequences)
     return [(*others, sequence) for sequence in sequences] or [options]
 
 
-def _row(recording: Recording, comparison: Comparison) -> dict[str, Any]:
-    """Return the document of one recording; the paper's length is that of Table 3."""
+def _row(recording: Recording, comparison: OdometryComparison) -> dict[str, Any]:
+    """Return the values of one recording; the length of the paper is that of Table 3."""
     from .catalogue import entry_of
 
     of_weeder = recording.robot is not None and recording.robot.name == "weeder"
@@ -127,7 +127,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _without_nan(value: Any) -> Any:
-    """Return a document in which numbers that are not known are null, as JSON has no NaN."""
+    """Return a document with null in place of NaN, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _without_nan(part) for key, part in value.items()}
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -7,8 +7,8 @@ import pytest
 from tests.datasets.ameds.robot.circle import circle_wheels
 
 from transect import robots
-from transect.datasets.ameds.robot.driven import classify_motion, classify_steering
-from transect.datasets.ameds.robot.recomputed import intervals
+from transect.datasets.ameds.robot.derived_poses import intervals
+from transect.datasets.ameds.robot.locomotion import classify_motion, classify_steering
 from transect.robots.four_wheel_steering import FourWheelGeometry
 
 G = FourWheelGeometry.of(robots.load("interact"))

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.datasets.ameds.robot.made import START_NS, arms, circle, encoders, times
+from tests.datasets.ameds.robot.recordings import START_NS, arms, circle, encoders, times
 from tests.datasets.ameds.sample import T_NS, sample_files, write_sample
 
 import transect
 from transect import robots
 from transect.datasets.ameds.robot.arms import frame_tree
-from transect.datasets.ameds.robot.recomputed import frames_from_raw
 from transect.errors import FrameError
 from transect.recording import join, stream_of_values
 
@@ -59,7 +58,7 @@ def test_a_recording_s_estimate_goes_first_and_raw_is_a_choice(tmp_path: Path):
         rec.frames.lookup("Origin", "MainCam", t_ns)[:3, 3], [0.5, 0, -1.25], atol=1e-9
     )
     q = np.array([1, 2, 3, -1, -2, -3, 0.0])
-    raw = frames_from_raw(rec).lookup("MainArm (base)", "MainArm (end)", t_ns)
+    raw = frame_tree(ROBOT, rec.streams, raw=True).lookup("MainArm (base)", "MainArm (end)", t_ns)
     assert np.linalg.norm(raw[:3, 3] - [0, 0, 0.31]) == pytest.approx(
         np.sqrt(0.40**2 + 0.39**2 + 2 * 0.40 * 0.39 * np.cos(q[3]))
     )

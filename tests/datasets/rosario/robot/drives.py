@@ -6,7 +6,7 @@ import numpy as np
 
 FURROW, RADIUS = 40.0, 5.0
 LEVER = np.array([1.8, -0.030, 1.593])
-"""Document 001, Table 1: the antenna in base_link."""
+"""Rosario, Table 1: the antenna in base_link."""
 SECONDS = 95.0
 """Longest time to ask for."""
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from transect.datasets.rosario.robot.geometry import antenna_from_base, base_from_antenna, local_from_fixes
+from transect.datasets.rosario.robot.geometry import antenna_from_base, local_from_fixes
 from transect.errors import GeometryError
 
 LEVER = (1.8, -0.030, 1.593)
-"""Document 001, Table 1."""
+"""Table 1."""
 
 
 def test_the_antenna_swings_with_the_heading_by_hand() -> None:
@@ -28,9 +28,8 @@ def test_the_antenna_swings_with_the_heading_by_hand() -> None:
     hnp.arrays(np.float64, (5, 3), elements=st.floats(-1000, 1000)),
     hnp.arrays(np.float64, (5,), elements=st.floats(-20, 20)),
 )
-def test_to_the_antenna_and_back_is_where_one_was(base: np.ndarray, heading: np.ndarray) -> None:
+def test_the_antenna_is_at_the_length_of_the_lever_arm(base: np.ndarray, heading: np.ndarray) -> None:
     antenna = antenna_from_base(base, heading, LEVER)
-    np.testing.assert_allclose(base_from_antenna(antenna, heading, LEVER), base, atol=1e-12)
     distance = np.linalg.norm(antenna - base, axis=1)
     np.testing.assert_allclose(distance, np.linalg.norm(LEVER), atol=1e-9)
 

@@ -1,4 +1,4 @@
-"""Eqs. 1 and 2 of document 001, and the rotation of the ground truth (4.7)."""
+"""Eqs. 1 and 2 of Rosario, and the rotation of the ground truth (4.7)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tests.datasets.rosario.robot.published_calibration import (
+    odometry_from_imu,
+    straight_segments,
+    truth_rotation,
+)
 
 from transect.datasets.rosario.robot.geometry import (
     mean_direction,
     odometry_from_camera,
-    odometry_from_imu,
     rotation_between,
-    straight_segments,
-    truth_rotation,
 )
 from transect.errors import GeometryError
 from transect.geometry import rotations

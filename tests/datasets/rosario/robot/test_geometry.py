@@ -1,4 +1,4 @@
-"""The weeding robot's numbers and the tf tree of Table 1 (document 001)."""
+"""The weeding robot's numbers and the tf tree of Table 1 (Rosario)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from transect import robots
-from transect.datasets.rosario.robot.geometry import Geometry
+from transect.datasets.rosario.robot.geometry import WeederGeometry
 from transect.errors import TransectError
 from transect.recording import Robot
 
@@ -20,7 +20,7 @@ def robot() -> Robot:
 
 
 def test_its_numbers_are_those_of_section_4_6(robot: Robot) -> None:
-    geometry = Geometry.of(robot)
+    geometry = WeederGeometry.of(robot)
     assert (geometry.wheelbase, geometry.wheel_diameter) == (1.6, 0.57)
     assert math.degrees(geometry.steering_limit) == pytest.approx(19)
     assert geometry.rim_speed * 60 == pytest.approx(1.790707813)  # pi * 0.57 m at one turn a second
@@ -28,23 +28,23 @@ def test_its_numbers_are_those_of_section_4_6(robot: Robot) -> None:
 
 def test_a_hundred_units_of_the_stepper_are_twenty_degrees_to_the_right(robot: Robot) -> None:
     # data/README.md: "steering 100 = 20 deg to the right"
-    assert np.degrees(Geometry.of(robot).steering([100.0, -50.0, 0.0])) == pytest.approx([-20, 10, 0])
+    assert np.degrees(WeederGeometry.of(robot).steering([100.0, -50.0, 0.0])) == pytest.approx([-20, 10, 0])
 
 
 def test_the_raw_log_is_straight_at_its_own_zero(robot: Robot) -> None:
-    geometry = Geometry.of(robot)
+    geometry = WeederGeometry.of(robot)
     assert geometry.steering(-5.67, zero_raw=geometry.steering_zero_raw) == pytest.approx(0)
 
 
 def test_a_copy_of_the_yaml_changes_the_model(tmp_path: Path) -> None:
     text = robots.path_of("weeder").read_text()
     (tmp_path / "mine.yaml").write_text(text.replace("wheelbase: 1.6", "wheelbase: 2.0"))
-    assert Geometry.of(robots.load(tmp_path / "mine.yaml")).wheelbase == 2.0
+    assert WeederGeometry.of(robots.load(tmp_path / "mine.yaml")).wheelbase == 2.0
 
 
 def test_a_robot_without_these_numbers_is_told_which_are_missing(robot: Robot) -> None:
     with pytest.raises(TransectError, match="no wheelbase"):
-        Geometry.of(Robot("mine", frames=robot.frames))
+        WeederGeometry.of(Robot("mine", frames=robot.frames))
 
 
 def test_the_antenna_hangs_on_the_rear_axle_by_way_of_base_link(robot: Robot) -> None:

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transect import robots
-from transect.datasets.rosario.robot.geometry import Geometry, path_headings
+from transect.datasets.rosario.robot.geometry import WeederGeometry, path_headings
 from transect.errors import GeometryError
 from transect.geometry import planar
 from transect.robots.ackermann import motion
 
-WEEDER = Geometry.of(robots.load("weeder"))
+WEEDER = WeederGeometry.of(robots.load("weeder"))
 RADIUS = 1.6 / math.tan(math.radians(19))
 """Metres of the tightest circle of the rear axle: the wheelbase over tan(19 deg) (4.6)."""
 

@@ -1,8 +1,8 @@
-"""The CSV files of AMEDS (document 000, Table 7): their columns as documented, and what each becomes.
+"""The CSV files of AMEDS (Table 7): their documented columns, and the columns of the streams.
 
-Every file has the unix time in its first column. The copy of Table 7 prints two lines twice, the
-accelerometer of GnssImu and the angular std of Platform2DTwistEstimate, and lists no positions for
-PlatformWheelPoseEstimate. Both readings are accepted: the header, or else the number of columns, tells which.
+All files have the unix time in their first column. Table 7 prints two lines twice, the accelerometer of
+GnssImu and the angular std of Platform2DTwistEstimate, and has no positions for PlatformWheelPoseEstimate.
+Both layouts are accepted: the header, or else the number of columns, determines which one it is.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from transect.types import Imu, JointState, NavFix, Odometry, Pose, Record, Twis
 from .headers import Meaning
 
 TIME = "time"
-"""What the first column is called while a file is read."""
+"""Name of the first column while a file is read."""
 DEVICE = "device_ns"
-"""The receiver's own stamp in GnssPose."""
+"""Stamp of the receiver in GnssPose."""
 
 
 @dataclass(frozen=True)
-class Column:
+class CsvColumn:
     """One documented column."""
 
-    name: str  # its name in the table, unless it goes into a list; and in a user's `ameds_columns.yaml`
-    header: str  # what the writer puts above it, in the words of Table 7
-    # si, unit: unit in the table, and in the file
-    si: str
-    unit: str
-    meanings: tuple[Meaning, ...]  # what a header may say for this column, see ``headers``
+    name: str  # in the table, unless it is part of a list; and in a user's `ameds_columns.yaml`
+    header: str  # of the writer, in the words of Table 7
+    si: str  # unit in the table
+    unit: str  # unit in the file
+    meanings: tuple[Meaning, ...]  # accepted meanings of the header, see ``headers``
     group: str = ""  # "" if Table 7 lists it; else the group that the print may have lost or doubled
 
 
@@ -42,10 +41,10 @@ class CsvFile:
     stem: str  # file name without its suffix
     stream: str  # name of its stream
     type: type
-    columns: tuple[Column, ...]  # after the time, in the documented order
-    implied: Meaning = frozenset()  # what the file's name says already, so that a header need not
-    ignored: frozenset[str] = frozenset()  # words that carry no meaning in this file's headers
-    # list columns of the table, and the columns they are made of
+    columns: tuple[CsvColumn, ...]  # after the time, in the documented order
+    implied: Meaning = frozenset()  # meaning of the file's name, which a header may omit
+    ignored: frozenset[str] = frozenset()  # words without a meaning in this file's headers
+    # list columns of the table, and the columns of the file that they consist of
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     unmeasured: tuple[str, ...] = ()  # Columns of the type that are not measured: NaN
     role: Role = "measurement"
@@ -53,12 +52,12 @@ class CsvFile:
     frame: str = ""
     child: str = ""
 
-    def orders(self) -> list[tuple[Column, ...]]:
-        """Return the documented orders of the columns: as printed, and with each group in doubt."""
+    def orders(self) -> list[tuple[CsvColumn, ...]]:
+        """Return the possible orders of the columns: as printed, and with each uncertain group."""
         groups = dict.fromkeys(["", *(column.group for column in self.columns)])
         return [tuple(c for c in self.columns if c.group in ("", group)) for group in groups]
 
-    def by_name(self) -> dict[str, Column]:
+    def by_name(self) -> dict[str, CsvColumn]:
         """Return the columns by name."""
         return {column.name: column for column in self.columns}
 
@@ -67,31 +66,33 @@ def _words(text: str) -> Meaning:
     return frozenset(text.split())
 
 
-def _one(name: str, header: str, si: str, *meanings: str, unit: str | None = None, group: str = "") -> Column:
-    shown = si if unit is None else unit
-    text = f"{header} [{shown}]" if shown else header
-    return Column(name, text, si, shown, tuple(_words(m) for m in meanings), group)
+def _one(
+    name: str, header: str, si: str, *meanings: str, unit: str | None = None, group: str = ""
+) -> CsvColumn:
+    file_unit = si if unit is None else unit
+    text = f"{header} [{file_unit}]" if file_unit else header
+    return CsvColumn(name, text, si, file_unit, tuple(_words(m) for m in meanings), group)
 
 
 def _vector(
     names: str, header: str, si: str, meaning: str, unit: str | None = None, group: str = ""
-) -> tuple[Column, ...]:
-    """Columns of a vector: `names` has one for each axis, x first; `meaning` is that of all of them."""
+) -> tuple[CsvColumn, ...]:
+    """Return the columns of a vector: `names` has one for each axis, x first; `meaning` is common to all."""
     axes = zip(names.split(), "xyz", strict=False)
     return tuple(_one(n, f"{a} {header}", si, f"{meaning} {a}", unit=unit, group=group) for n, a in axes)
 
 
 def _each(
     count: int, name: str, header: str, si: str, *meanings: str, unit: str | None = None
-) -> tuple[Column, ...]:
-    """One column for each joint, motor or wheel; `{}` is its number."""
+) -> tuple[CsvColumn, ...]:
+    """Return one column for each joint, motor or wheel; `{}` is its number."""
     return tuple(
         _one(name.format(i), header.format(i), si, *(m.format(i) for m in meanings), unit=unit)
         for i in range(1, count + 1)
     )
 
 
-def _names(columns: tuple[Column, ...]) -> tuple[str, ...]:
+def _names(columns: tuple[CsvColumn, ...]) -> tuple[str, ...]:
     return tuple(column.name for column in columns)
 
 
@@ -152,7 +153,7 @@ _PLANAR_POSE = (
 )
 
 
-def _of_wheel(i: int) -> tuple[Column, ...]:
+def _of_wheel(i: int) -> tuple[CsvColumn, ...]:
     place = (
         _one(f"wheel_{i}_{a}", f"wheel {i} {a} position", "m", f"{i} {a}", group="positions") for a in "xyz"
     )
@@ -171,7 +172,7 @@ _WHEEL_LISTS = {
 }
 
 
-def _velocity(which: str) -> tuple[Column, ...]:
+def _velocity(which: str) -> tuple[CsvColumn, ...]:
     return (
         *_vector("vx vy vz", f"{which}velocity", "m/s", "velocity"),
         *_vector("std_vx std_vy std_vz", f"std {which}velocity", "m/s", "std velocity"),
@@ -179,9 +180,9 @@ def _velocity(which: str) -> tuple[Column, ...]:
 
 
 def _file(
-    stream: str, kind: type, columns: tuple[Column, ...], implied: str = "", **attributes: Any
+    stream: str, kind: type, columns: tuple[CsvColumn, ...], implied: str = "", **attributes: Any
 ) -> CsvFile:
-    """Return the file of a stream, which is called as the stream but for the slash."""
+    """Return the file of a stream, whose name is that of the stream without the slash."""
     return CsvFile(stream.replace("/", ""), stream, kind, columns, _words(implied), **attributes)
 
 
@@ -211,7 +212,7 @@ def _camera_pose(side: str) -> CsvFile:
     )
 
 
-# GnssBodyAcceleration is no Imu: an INS reports body acceleration without gravity, an accelerometer with it.
+# GnssBodyAcceleration is not an Imu: the acceleration of an INS does not contain gravity.
 CSV_FILES: tuple[CsvFile, ...] = (
     _arm("Aux"),
     _arm("Main"),
@@ -289,7 +290,7 @@ CSV_FILES: tuple[CsvFile, ...] = (
         frame="Platform",
     ),
 )
-"""In the order of Table 7."""
+"""CSV files in the order of Table 7."""
 
 BY_STEM: Mapping[str, CsvFile] = {file.stem: file for file in CSV_FILES}
 BY_STREAM: Mapping[str, CsvFile] = {file.stream: file for file in CSV_FILES}

@@ -20,12 +20,12 @@ STEMS = frozenset(
         *("Platform2DVelocity", "PlatformMotorEncoders", "PlatformWheelPoseEstimate"),
     )
 )
-"""The CSV files of Table 7; `columns` says what is in them."""
+"""Stems of the CSV files of Table 7; `columns` describes them."""
 
 
 @dataclass(frozen=True)
 class PayloadFiles:
-    """Files of one sensor, one per sample, called `<prefix><unix seconds><suffix>`."""
+    """Files of one sensor, one per sample, named `<prefix><unix seconds><suffix>`."""
 
     prefix: str
     stream: str
@@ -36,7 +36,7 @@ class PayloadFiles:
 
     @property
     def type(self) -> type[Image | PointCloud]:
-        """What the files hold."""
+        """Type of the samples."""
         from transect.types import Image, PointCloud
 
         return PointCloud if ".pcd" in self.suffixes else Image
@@ -49,78 +49,79 @@ PAYLOADS = (
     PayloadFiles("LidarPointcloud_", "Lidar", (".pcd", ".PCD"), frame="Lidar"),
 )
 VIDEOS = {"AuxCam": "AuxCamVideoFeed.mp4", "MainCam": "MainCamVideoFeed.mp4"}
-"""Camera to its film, reconstructed from its images."""
+"""Film of each camera, made from its images."""
 FEEDS = {
     film: PayloadFiles(film, f"{camera}/VideoFeed", (".mp4",), "derived", kind.tag, kind.frame)
     for camera, film in VIDEOS.items()
     for kind in PAYLOADS
     if kind.stream == camera
 }
-"""Film to what its stream is."""
+"""Stream of each film."""
 
 
 @dataclass(frozen=True)
-class Listed:
-    """The files of one payload stream: what their names begin with, folder included, and the names."""
+class PayloadListing:
+    """The files of one payload stream."""
 
     kind: PayloadFiles
-    start: str
+    start: str  # common start of the names, with the folder
     names: Sequence[str]
 
 
 @dataclass(frozen=True)
-class Found:
-    """What is there of Table 7."""
+class AmedsFiles:
+    """The files of Table 7 in a source."""
 
-    tables: dict[str, str]  # stem of a CSV file to its name
-    payloads: list[Listed]
+    tables: dict[str, str]  # names of CSV files by stem
+    payloads: list[PayloadListing]
     videos: list[str]
     others: list[str]  # CSV files that are not in Table 7
-    twice: tuple[str, str] | None = None  # two files that cannot belong to one recording
+    conflict: tuple[str, str] | None = None  # two files that cannot belong to one recording
 
     @property
     def first(self) -> str | None:
-        """The name of one file of Table 7, or None if there is none."""
+        """Name of one file of Table 7, None without any."""
         return next(iter([*self.tables.values(), *(listed.names[0] for listed in self.payloads)]), None)
 
     def __len__(self) -> int:
         return len(self.tables) + len(self.payloads)
 
 
-def find(source: Source) -> Found:
-    """Find the files of Table 7, in the folder itself or in folders below it."""
+def find(source: Source) -> AmedsFiles:
+    """Find the files of Table 7, in the folder or in its subfolders."""
     csv_files = [name for name in source.names if name.endswith((".csv", ".CSV"))]
     stems = [(name.rpartition("/")[2][:-4], name) for name in csv_files]
     known = [(stem, name) for stem, name in stems if stem in STEMS]
     folders = ["", *(f"{folder}/" for folder in sorted(source.folders))]
     payloads = _payloads(source, folders)
-    return Found(
+    return AmedsFiles(
         tables=dict(known),
         payloads=payloads,
         videos=[folder + film for folder in folders for film in VIDEOS.values() if folder + film in source],
         others=[name for stem, name in stems if stem not in STEMS],
-        twice=_twice([*known, *((listed.kind.prefix, listed.names[0]) for listed in payloads)]),
+        conflict=_find_conflict([*known, *((listed.kind.prefix, listed.names[0]) for listed in payloads)]),
     )
 
 
-def _payloads(source: Source, folders: Sequence[str]) -> list[Listed]:
-    found: list[Listed] = []
+def _payloads(source: Source, folders: Sequence[str]) -> list[PayloadListing]:
+    found: list[PayloadListing] = []
     for kind in PAYLOADS:
         for folder in folders:
-            names = [n for n in _beginning(source.names, folder + kind.prefix) if n.endswith(kind.suffixes)]
+            candidates = _with_prefix(source.names, folder + kind.prefix)
+            names = [name for name in candidates if name.endswith(kind.suffixes)]
             if names:
-                found.append(Listed(kind, folder + kind.prefix, names))
+                found.append(PayloadListing(kind, folder + kind.prefix, names))
     return found
 
 
-def _beginning(names: Sequence[str], start: str) -> Sequence[str]:
-    """Return the names that begin with `start`; names are sorted, and so need not be looked at one by one."""
-    after = start[:-1] + chr(ord(start[-1]) + 1)
-    return names[bisect_left(names, start) : bisect_left(names, after)]
+def _with_prefix(names: Sequence[str], prefix: str) -> Sequence[str]:
+    """Return the names, which are sorted, with a prefix."""
+    after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    return names[bisect_left(names, prefix) : bisect_left(names, after)]
 
 
-def _twice(files: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
-    """Return the names of the first two files of one kind."""
+def _find_conflict(files: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return the names of the first two files of one kind, None without a conflict."""
     seen: dict[str, str] = {}
     for kind, name in files:
         if kind in seen:
@@ -130,7 +131,7 @@ def _twice(files: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
 
 
 def has_unix_time(source: Source, name: str) -> bool:
-    """Tell whether the first column of a CSV file begins with a unix time."""
+    """Return whether the first column of a CSV file begins with a unix time."""
     from .headers import sniff, unix_unit
 
     first = sniff(source.head(name)).first

@@ -15,23 +15,20 @@ from transect.types import CameraModel, Image
 
 from .files import FEEDS
 
-MAX_DURATION_DIFFERENCE = 0.02
-"""A film is taken to last as long as its images if their durations differ by at most this ratio."""
-
 
 def film_stream(
     source: Source, name: str, images: Callable[[], Parsed] | None, camera: CameraModel | None
 ) -> Stream:
-    """Return the stream of a film's frames; nothing of it is read before its times or a frame are needed.
+    """Return the stream of a film's frames, which is read on access.
 
     Parameters
     ----------
     source, name
         The file.
     images : callable or None
-        Gives the table of the images that the film was made from, in order of time.
+        Returns the table of the images of the film, in order of time.
     camera : CameraModel or None
-        Of full-sized images.
+        Camera model of images in full size.
     """
     feed = FEEDS[name.rpartition("/")[2]]
     film = Video(source, name)
@@ -49,19 +46,23 @@ def film_stream(
 
 
 def frame_times(
-    name: str, images: Callable[[], Parsed] | None, index: FrameIndex
+    name: str, images: Callable[[], Parsed] | None, index: FrameIndex, max_duration_error: float = 0.02
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Return the times (n,) of a film's frames in ns, and a sentence unless they are those of its images."""
+    """Return the times (n,) of a film's frames, ns, and a note unless they are those of its images.
+
+    The film's own times are used if its duration differs from that of the images by at most
+    `max_duration_error`, as a ratio.
+    """
     t_ns = arrow.numbers(images().table, "t_ns") if images else np.zeros(0, np.int64)
     count = len(index.pts)
     if not len(t_ns) or not count:
-        return index.film_ns, (f"{name}: no images are beside it, so times are those of the film, from 0",)
+        return index.film_ns, (f"{name}: without images beside it, times are those of the film, from 0",)
     if index.listed == len(t_ns):
         return t_ns[:count], ()
-    said = f"{name}: it has {index.listed} frames of {len(t_ns)} images, so that times are made up"
-    film, taken = (float(np.ptp(times)) / NS for times in (index.film_ns, t_ns))
-    if abs(film - taken) <= MAX_DURATION_DIFFERENCE * taken:
-        return t_ns[0] + index.film_ns, (f"{said}: the film's own from the first image on",)
-    spread = np.rint(np.linspace(0.0, taken * NS, index.listed)).astype(np.int64)[:count]
-    lasts = f"it lasts {film:.1f} s, the images {taken:.1f} s"
-    return t_ns[0] + spread, (f"{said}: even steps from the first image to the last, since {lasts}",)
+    note = f"{name}: it has {index.listed} frames of {len(t_ns)} images, so that times are approximate"
+    film_s, images_s = (float(np.ptp(times)) / NS for times in (index.film_ns, t_ns))
+    if abs(film_s - images_s) <= max_duration_error * images_s:
+        return t_ns[0] + index.film_ns, (f"{note}: those of the film, from the first image on",)
+    spread = np.rint(np.linspace(0.0, images_s * NS, index.listed)).astype(np.int64)[:count]
+    durations = f"it lasts {film_s:.1f} s, the images {images_s:.1f} s"
+    return t_ns[0] + spread, (f"{note}: evenly spaced from the first image to the last, as {durations}",)

@@ -1,8 +1,8 @@
-"""How a CSV file begins, what the header of a column means, however it is spelled, and in which unit it is.
+"""Headers of CSV files: layout of the first lines, and meaning and unit of columns in any spelling.
 
 `pos_x`, `Position X [m]` and `positionX` are all {position, x}; `roll-x` is {roll}; `stdVelNorth (m/s)` is
-{std, velocity, x}. Case, blanks, underscores and brackets do not count. A header with a word that is not
-known here means nothing, rather than something by chance.
+{std, velocity, x}. Case, blanks, underscores and brackets are ignored. A header with an unknown word has no
+meaning, to avoid chance matches.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _WORDS = {
     "": "gnss gps ins imu ned nwu body frame geodetic world wgs wgs84 standard data value type of in the "
     "platform motor wheel main aux cam camera arm estimate est",
 }
-"""Meaning to its words. Wheels 1 to 4 stand front left, rear left, rear right, front right (see errata)."""
+"""Words of each meaning. Wheels 1 to 4 are front left, rear left, rear right, front right (errata)."""
 
 _KNOWN: dict[str, str] = {
     word: meaning.strip() for meaning, words in _WORDS.items() for word in words.split()
@@ -88,7 +88,7 @@ UNITS = {
     "s": "s ms us ns",
     "": "ticks tick",
 }
-"""SI unit to the units that a column may be given in. Case does not count: `g` is G for a field in tesla."""
+"""Accepted units for each SI unit, ignoring case: `g` is G for a field in tesla."""
 
 _LONG_UNITS = {
     **dict.fromkeys(("°", "º", "degrees", "degree"), "deg"),
@@ -107,42 +107,42 @@ _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d|[^\W\d_a-zA-Z]+")
 
 
 @dataclass(frozen=True)
-class Header:
-    """A column's header: its text, what it means (nothing if it is not understood), and its unit, if any."""
+class ColumnHeader:
+    """Header of a column: its text, its meaning (empty if it is not understood), and its unit, if any."""
 
     text: str
     meaning: Meaning = frozenset()
     unit: str | None = None
 
 
-def read_header(text: str, ignored: Iterable[str] = ()) -> Header:
-    """Return what a header says.
+def read_header(text: str, ignored: Iterable[str] = ()) -> ColumnHeader:
+    """Return the meaning and the unit of a header.
 
     Parameters
     ----------
     text : str
-        As it stands in the file.
+        Text of the file.
     ignored : iterable of str
-        Lower-case words that carry no meaning in this file.
+        Lower-case words without a meaning in this file.
     """
     words, unit = _split_unit(text)
     found: set[str] = set()
     for token in _TOKEN.findall(re.sub(r"(?i)2d", " ", words)):
         meanings = frozenset(("",)) if token.lower() in ignored else _meanings(token.lower())
         if meanings is None:
-            return Header(text, unit=unit)
+            return ColumnHeader(text, unit=unit)
         found |= meanings
-    return Header(text, simplify(found - {""}), unit)
+    return ColumnHeader(text, simplify(found - {""}), unit)
 
 
 def simplify(words: Iterable[str]) -> Meaning:
-    """Return a meaning without what its other words imply: `angular velocity` is angular, `roll-x` roll."""
+    """Return a meaning without implied words: `angular velocity` is angular, `roll-x` is roll."""
     meaning = set(words)
-    turned = meaning & AXIS_OF.keys()
+    angles = meaning & AXIS_OF.keys()
     if "angular" in meaning:
-        meaning -= {"velocity", *turned}
-        meaning |= {AXIS_OF[angle] for angle in turned}
-    elif turned:
+        meaning -= {"velocity", *angles}
+        meaning |= {AXIS_OF[angle] for angle in angles}
+    elif angles:
         meaning -= {"attitude", "angle", "x", "y", "z"}
     elif "attitude" in meaning and (axes := meaning & _ATTITUDE.keys()):
         meaning -= {"attitude", *axes}
@@ -155,7 +155,7 @@ def simplify(words: Iterable[str]) -> Meaning:
 
 
 def unit_from_header(si_unit: str, unit: str) -> Unit | None:
-    """Return the unit that a person wrote for a column in `si_unit`; None if it is of another kind."""
+    """Return the unit of a column by its text; None if it cannot be converted to `si_unit`."""
     return _units()[si_unit].get(_plain(unit))
 
 
@@ -167,7 +167,7 @@ def _units() -> dict[str, dict[str, Unit]]:
 
 
 def _split_unit(text: str) -> tuple[str, str | None]:
-    """Return the words of a header, and its unit in brackets or at the end; None if it names none."""
+    """Return the words of a header, and its unit in brackets or at the end; None without a unit."""
     for inside in _BRACKETS.findall(text):
         if _is_unit(inside):
             return text.replace(inside, " "), inside.strip()
@@ -195,7 +195,7 @@ def _plain(unit: str) -> str:
 
 @cache
 def _meanings(token: str) -> Meaning | None:
-    """Return the meanings of a word, or of the known words that make it up; None if it is not understood."""
+    """Return the meanings of a word, or of the known words that it consists of; None if it is unknown."""
     if token in _KNOWN:
         return frozenset((_KNOWN[token],))
     if token in _GLUED:
@@ -208,7 +208,7 @@ def _meanings(token: str) -> Meaning | None:
 
 
 def _meanings_of_part(part: str) -> Meaning | None:
-    """Return the meaning of the front part of a glued word; single letters are too easily met by chance."""
+    """Return the meaning of the first part of a compound word of at least three letters."""
     return frozenset((_KNOWN[part],)) if len(part) > 2 and part in _KNOWN else None
 
 
@@ -216,57 +216,57 @@ _DELIMITERS = ",;\t"
 _COMMENT = "#% "
 _NEWLINE = re.compile("\r\n|\r|\n")
 _TIME_UNITS = ((10**17, 1), (10**14, 10**3), (10**11, 10**6), (0, clocks.NS))
-"""From which value on a unix time must be in ns, us or ms: as seconds it would lie beyond the year 5000."""
+"""Smallest unix times in ns, us and ms, and their unit, ns: as seconds they would be after the year 5000."""
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """How a CSV file begins."""
+class CsvHead:
+    """Layout of the first lines of a CSV file."""
 
     header: list[str] | None
-    first: list[str]  # fields of the first row of data; empty if there is none
+    first: list[str]  # fields of the first row of data; empty without data
     skip: int  # lines before the data
     delimiter: str
 
     @property
     def width(self) -> int:
-        """Number of columns: that of the data, if there are any."""
+        """Number of columns of the data, else of the header."""
         return len(self.first) or len(self.header or ())
 
 
-def sniff(head: Buffer) -> Sheet:
-    """Return how a CSV file begins, from its first bytes."""
+def sniff(head: Buffer) -> CsvHead:
+    """Return the layout of a CSV file from its first bytes."""
     text = bytes(head[:HEAD_BYTES]).decode("utf-8-sig", "replace")
     lines = [(n, line.strip()) for n, line in enumerate(_NEWLINE.split(text), 1) if line.strip()]
     rows = [(n, line) for n, line in lines if line[0] not in _COMMENT]
-    # A header may itself be written as a comment.
+    # The header may be a comment.
     titles = [t.lstrip(_COMMENT) for n, t in lines if t[0] in _COMMENT and (not rows or n < rows[0][0])]
     if not rows:
-        return Sheet(None, [], len(lines), ",")
+        return CsvHead(None, [], len(lines), ",")
     delimiter = max(_DELIMITERS, key=rows[0][1].count)
     fields = [_fields(line, delimiter) for _, line in rows[:3]]
     if not _is_header(fields[0]):
         header = _fields(titles[-1], delimiter) if titles else None
-        return Sheet(header, fields[0], rows[0][0] - 1, delimiter)
-    # A second line without any number says the units.
+        return CsvHead(header, fields[0], rows[0][0] - 1, delimiter)
+    # A second line without any number contains the units.
     below = 2 if len(fields) > 1 and not any(map(is_number, fields[1])) else 1
     first = next((f for f in fields[below:]), [])
-    return Sheet(fields[0], first, rows[below - 1][0], delimiter)
+    return CsvHead(fields[0], first, rows[below - 1][0], delimiter)
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
-    """Return the fields of a line; quotation marks hide delimiters only where they come in pairs."""
+    """Return the fields of a line; quotation marks are used only if they are paired."""
     quoting = csv.QUOTE_MINIMAL if line.count('"') % 2 == 0 else csv.QUOTE_NONE
     return [field.strip() for field in next(csv.reader([line], delimiter=delimiter, quoting=quoting))]
 
 
 def _is_header(fields: list[str]) -> bool:
-    """Tell whether a line is no data: a damaged first field alone does not make a header."""
+    """Return whether a line is a header: not a number first, and at most half of the fields are numbers."""
     return not is_number(fields[0]) and sum(map(is_number, fields)) * 2 <= len(fields)
 
 
 def unix_unit(text: str) -> int | None:
-    """Return the unit in ns of a unix time as its size tells it; None if it is no unix time after 1973."""
+    """Return the unit of a unix time, ns, by its size; None if it is not a unix time after 1973."""
     try:
         value = clocks.ns_from_decimal(text, 1)
     except TimeError:

@@ -1,4 +1,4 @@
-"""A CSV file of AMEDS as a table: columns found by their meaning, converted to SI, bad rows located."""
+"""Parser of the CSV files of AMEDS: columns are matched by meaning and converted to SI, bad rows located."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from transect.types import FIX_TYPES, Pose
 
 from ..robot.arms import ATTITUDE
 from .columns import BY_STREAM, DEVICE, TIME, CsvFile
-from .headers import Sheet, sniff, unit_from_header, unix_unit
-from .plan import Plan, Spelling, make_plan, plan_of_unknown
-
-DAY_NS = 86_400 * clocks.NS
+from .headers import CsvHead, sniff, unit_from_header, unix_unit
+from .plan import ColumnPlan, Spelling, make_plan, plan_of_unknown
 
 
 def parse(content: Content, file: CsvFile, name: str, spellings: Mapping[str, Spelling]) -> Iterator[Parsed]:
@@ -33,13 +31,13 @@ def parse(content: Content, file: CsvFile, name: str, spellings: Mapping[str, Sp
     Parameters
     ----------
     content : bytes or FileBytes
-        The file's content.
+        Content of the file.
     file : CsvFile
-        Which file of Table 7 it is.
+        Description of the file of Table 7.
     name : str
-        Its name, for losses.
+        Name of the file, for losses.
     spellings : mapping
-        What the user says of its columns.
+        User-defined headers of its columns.
     """
     sheet = sniff(bytes(content[:HEAD_BYTES]))
     table = make_table(file, np.zeros(0, np.int64), {})
@@ -52,13 +50,13 @@ def parse(content: Content, file: CsvFile, name: str, spellings: Mapping[str, Sp
         losses.append(_report_unmatched(plan, header, sheet, name))
     odd = 0
     for read in _read(content, sheet, plan, name, file.by_name()):
-        t_ns, log_ns, unbelieved = _times(read.table)
-        odd += unbelieved
+        t_ns, log_ns, rejected = _times(read.table)
+        odd += rejected
         table = make_table(file, t_ns, _in_si(read.table, file, plan), log_ns, plan.own_units)
         yield Parsed(table, (*losses, *read.losses), plan.notes)
         losses = []
     if odd:
-        note = f"{name}: {odd} device stamps are not within a day of the log's, which stands in for them"
+        note = f"{name}: {odd} device stamps are not within a day of the log times, which are used instead"
         yield Parsed(table.slice(0, 0), (), (note,))
 
 
@@ -75,16 +73,16 @@ def make_table(
     ----------
     t_ns, log_ns : (n,) int64 arrays
     columns : mapping of str to (n,) column
-        By the names of `CsvFile.columns`, in SI, the fix as its code; others are kept as they are.
+        Columns by the names of `CsvFile.columns`, in SI, the fix as its code; others are kept unchanged.
     own_units : mapping of str to str
-        Units of those others.
+        Units of the other columns.
     """
     units = {**(own_units or {}), **_units(file)}
     return arrow.table(t_ns, _shape(dict(columns), file, len(t_ns)), units=units, log_ns=log_ns)
 
 
 def make_stream(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints | None = None) -> Stream:
-    """Return a stream of Table 7 by its name; a number stands for a column that does not change."""
+    """Return a stream of Table 7 by its name; a number is a constant column."""
     file = BY_STREAM[name]
     full = {key: np.broadcast_to(value, t_ns.shape).copy() for key, value in columns.items()}
     table = make_table(file, t_ns, full, log_ns)
@@ -92,11 +90,11 @@ def make_stream(name: str, t_ns: Ints, columns: Mapping[str, Any], log_ns: Ints 
 
 
 def parse_unknown(content: Content, name: str) -> Iterator[Parsed]:
-    """Return a CSV file that Table 7 does not list: its columns by their own names and as they are."""
+    """Return a CSV file that is not in Table 7: its columns with their names and without conversion."""
     sheet = sniff(bytes(content[:HEAD_BYTES]))
     header, losses = _fitting_header(sheet, name)
     plan = plan_of_unknown(header, sheet.width)
-    note = f"{name} is not described in Table 7: its columns are kept as they are"
+    note = f"{name} is not described in Table 7: its columns are kept unchanged"
     for read in _read(content, sheet, plan, name):
         columns = {n: read.table.column(n) for n in plan.names if n != TIME}
         table = arrow.table(arrow.numbers(read.table, TIME), columns, units=plan.own_units)
@@ -104,30 +102,30 @@ def parse_unknown(content: Content, name: str) -> Iterator[Parsed]:
         losses = []
 
 
-def _fitting_header(sheet: Sheet, name: str) -> tuple[list[str] | None, list[Loss]]:
-    """Return the header if it is as wide as the data; else report it."""
+def _fitting_header(sheet: CsvHead, name: str) -> tuple[list[str] | None, list[Loss]]:
+    """Return the header if it has as many columns as the data; else report it."""
     if sheet.header is None or len(sheet.header) == sheet.width:
         return sheet.header, []
     reason = f"the header has {len(sheet.header)} fields, the first row {sheet.width}"
     return None, [Loss(name, reason, line=sheet.skip)]
 
 
-def _report_unmatched(plan: Plan, header: list[str] | None, sheet: Sheet, name: str) -> Loss:
+def _report_unmatched(plan: ColumnPlan, header: list[str] | None, sheet: CsvHead, name: str) -> Loss:
     shown = ", ".join(plan.missing[:4])
     what = f"no column means {shown}" + (
         f" and {len(plan.missing) - 4} more" if len(plan.missing) > 4 else ""
     )
     if header is None:
-        what = f"{sheet.width} columns without a header, which is not as documented: {what}"
+        what = f"{sheet.width} columns without a header, which differs from Table 7: {what}"
     else:
-        what += f"; the header says: {sheet.delimiter.join(header)}"
-    return Loss(name, f"{what} (ameds_columns.yaml can tell which it is)", line=1)
+        what += f"; the header is: {sheet.delimiter.join(header)}"
+    return Loss(name, f"{what} (define it in ameds_columns.yaml)", line=1)
 
 
 def _read(
-    content: Content, sheet: Sheet, plan: Plan, name: str, documented: Container[str] = ()
+    content: Content, sheet: CsvHead, plan: ColumnPlan, name: str, documented: Container[str] = ()
 ) -> Iterator[Csv]:
-    """Read the rows, piece by piece; columns that are not documented may hold text."""
+    """Read the rows, piece by piece; undocumented columns may contain text."""
     first = dict(zip(plan.names, sheet.first, strict=False))
     stamps = [key for key in plan.names if key == TIME or (key == DEVICE and key in documented)]
     times = {key: _unit_ns(plan.units.get(key), first.get(key, "")) for key in stamps}
@@ -142,13 +140,13 @@ def _read(
 
 
 def _unit_ns(unit: str | None, first: str) -> int:
-    """Return the unit of a time column in ns: as its header says, else as its first value's size tells."""
+    """Return the unit of a time column, ns, by its header, else by the size of its first value."""
     stated = unit_from_header("s", unit) if unit else None
     return round(stated.scale * clocks.NS) if stated else unix_unit(first) or clocks.NS
 
 
 def _without_device(piece: TextPiece, layout: CsvLayout, name: str) -> Csv:
-    """Read a file in which some device stamps are missing: the rows are good all the same."""
+    """Read a file in which some device stamps are missing, although the rows are valid."""
     unit = layout.times[DEVICE]
     loose = replace(layout, times={TIME: layout.times[TIME]}, texts=(*layout.texts, DEVICE))
     read = read_csv(piece, loose, name)
@@ -160,7 +158,7 @@ def _without_device(piece: TextPiece, layout: CsvLayout, name: str) -> Csv:
     if garbled:
         line = None if len(losses) > len(piece.losses) else max(piece.before, layout.skip) + 1 + garbled[0]
         losses.append(
-            Loss(name, "a device time is not a time; the log's stands in", line=line, count=len(garbled))
+            Loss(name, "a device time is invalid; the log time is used", line=line, count=len(garbled))
         )
     return Csv(read.table.set_column(at, DEVICE, arrow.from_numpy(stamps)), tuple(losses))
 
@@ -177,20 +175,21 @@ def _stamp(text: str, unit: int) -> int:
 
 
 def _times(table: pa.Table) -> tuple[Ints, Ints | None, int]:
-    """Return sample times, log times, and how many of the device's stamps are not believed.
+    """Return sample times, log times, and the number of rejected device stamps.
 
-    Where the device stamped its samples (GnssPose), that is their time and the middleware's is the log's.
+    The sample time is the stamp of the device, if it has one (GnssPose) within a day of the middleware's,
+    which is the log time.
     """
     log_ns: Ints = arrow.numbers(table, TIME)
     if DEVICE not in table.column_names:
         return log_ns, None, 0
     device: Ints = arrow.numbers(table, DEVICE)
-    believed = np.abs(device.astype(np.float64) - log_ns) < DAY_NS
-    return np.where(believed, device, log_ns), log_ns, int((~believed).sum())
+    is_valid = np.abs(device.astype(np.float64) - log_ns) < 86_400 * clocks.NS
+    return np.where(is_valid, device, log_ns), log_ns, int((~is_valid).sum())
 
 
-def _in_si(table: pa.Table, file: CsvFile, plan: Plan) -> dict[str, Any]:
-    """Return the columns in the order of the file, documented ones in SI."""
+def _in_si(table: pa.Table, file: CsvFile, plan: ColumnPlan) -> dict[str, Any]:
+    """Return the columns in the order of the file; documented columns are converted to SI."""
     documented = file.by_name()
     result: dict[str, Any] = {}
     for name in table.column_names:
@@ -207,7 +206,7 @@ def _in_si(table: pa.Table, file: CsvFile, plan: Plan) -> dict[str, Any]:
 
 
 def _shape(columns: dict[str, Any], file: CsvFile, rows: int) -> dict[str, Any]:
-    """Return the table's columns: lists put together, attitudes as quaternions too, the fix by name."""
+    """Return the columns of the table: lists combined, attitudes also as quaternions, fix types by name."""
     result: dict[str, Any] = {}
     for name, parts in file.lists.items():
         if any(part in columns for part in parts):
@@ -234,7 +233,7 @@ def _floats(values: Any, rows: int) -> Floats:
 
 
 def _quaternion(columns: Mapping[str, Any], file: CsvFile, rows: int) -> dict[str, Floats]:
-    """Return the attitude as a quaternion, its angles in the order of eq. 3; a planar pose stands level."""
+    """Return the attitude as a quaternion, with angles in the order of eq. 3; a planar pose is level."""
     documented = file.by_name()
     angles = [
         _floats(columns.get(name), rows) if name in documented else np.zeros(rows)
@@ -245,7 +244,7 @@ def _quaternion(columns: Mapping[str, Any], file: CsvFile, rows: int) -> dict[st
 
 
 def fix_names(codes: Floats) -> pa.Array:
-    """Return the Spatial Dual's fix codes 0-7 as `FIX_TYPES`; other numbers stay as they are, NaN is ""."""
+    """Return the Spatial Dual's fix codes 0-7 as `FIX_TYPES`; other numbers are kept, NaN is ""."""
     plain = np.isin(codes, np.arange(len(FIX_TYPES)))
     if plain.all():
         return arrow.strings(FIX_TYPES).take(arrow.from_numpy(codes.astype(np.int64)))

@@ -1,8 +1,8 @@
-"""Which column of a CSV file is which of the documented ones: by the user's word, by meaning, or by order.
+"""Assignment of the columns of a CSV file to the documented ones: by user-defined header, meaning, or order.
 
-A file `ameds_columns.yaml`, in the recording's folder or in `~/.config/transect`, tells spellings that are
-not known here. It names files of Table 7, their columns (see `columns.py`) and what stands in the header; a
-unit only if it is not the document's:
+A file `ameds_columns.yaml`, in the recording's folder or in `~/.config/transect`, defines unknown headers. It
+contains files of Table 7, their columns (see `columns.py`) and the header text; a unit only if it differs
+from Table 7:
 
     GnssPose:
       lat: Breite
@@ -26,26 +26,29 @@ from transect.recording import Source
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
 from transect.types import Pose
 
-from .columns import BY_STEM, TIME, Column, CsvFile
-from .headers import AXIS_OF, Header, read_header, unit_from_header
+from .columns import BY_STEM, TIME, CsvColumn, CsvFile
+from .headers import AXIS_OF, ColumnHeader, read_header, unit_from_header
 
 FILE = "ameds_columns.yaml"
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """What may stand above a column, and its unit where that is not the document's."""
+    """Accepted headers of a column, and its unit if it differs from Table 7."""
 
     headers: tuple[str, ...]
     unit: str | None = None
 
 
 Spellings = Mapping[str, Mapping[str, Spelling]]
-"""Stem of a file to name of a column to what stands in the header."""
+"""Spellings by file stem and column name."""
 
 
 def load_spellings(source: Source, given: Mapping[str, Any] | None = None) -> Spellings:
-    """Return the user's spellings: from his own file, the recording's folder, and given; later ones win."""
+    """Return the user-defined headers: those of the user's file, the recording's folder, and `given`.
+
+    Later ones take precedence.
+    """
     layers = [(given or {}, Lines("columns="))]
     if FILE in source:
         layers.insert(0, parse(source.text(FILE), FILE))
@@ -65,7 +68,7 @@ def _user_file() -> Path:
 
 
 def _read(whole: YamlPart) -> Spellings:
-    """Return a table of which every file and column is known, or raise with all that are not."""
+    """Return the spellings of a document; raise with all unknown files and columns."""
     if not isinstance(whole.data, Mapping):
         whole.wrong("the table of columns is a mapping of files", "GnssPose: {lat: Breite}")
     result: dict[str, dict[str, Spelling]] = {}
@@ -98,32 +101,30 @@ _UNIT_AT_END = re.compile(r"(.*?)\s*\[([^\]]*)\]\s*")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the columns of one file are."""
+class ColumnPlan:
+    """Names and units of the columns of one file."""
 
-    # one for each column of the file; a column that is not documented has its header's text
+    # name of each column of the file; the header's text for an undocumented column
     names: tuple[str, ...]
-    # the unit in which a column is written, where that is said and known
-    units: Mapping[str, str] = field(default_factory=dict[str, str])
-    # the units that columns which are not documented state, whatever they are
-    own_units: Mapping[str, str] = field(default_factory=dict[str, str])
+    units: Mapping[str, str] = field(default_factory=dict[str, str])  # known units of headers
+    own_units: Mapping[str, str] = field(default_factory=dict[str, str])  # units of undocumented columns
     missing: tuple[str, ...] = ()  # documented columns that were not found
     notes: tuple[str, ...] = ()
 
 
 def make_plan(
     file: CsvFile, header: Sequence[str] | None, width: int, spellings: Mapping[str, Spelling]
-) -> Plan:
-    """Return what the columns of a file are.
+) -> ColumnPlan:
+    """Return the plan of the columns of a file.
 
     Parameters
     ----------
     header : sequence of str or None
-        The header's fields, None if there is no header.
+        Fields of the header, None without one.
     width : int
         Number of columns.
     spellings : mapping of str to Spelling
-        What the user says of this file's columns.
+        User-defined headers of the columns.
     """
     texts = list(header or [""] * width)
     headers = _count_from_one([read_header(text, file.ignored) for text in texts])
@@ -140,8 +141,8 @@ def make_plan(
     if (unit := _time_unit(headers[clock], spellings)) is not None:
         units[TIME] = unit
     assumed = "all columns" if len(by_order) == width - 1 else ", ".join(names[i] for i in by_order)
-    notes = [f"{assumed} taken by the documented order"] if by_order else []
-    return Plan(
+    notes = [f"{assumed} assigned by the documented order"] if by_order else []
+    return ColumnPlan(
         names=names,
         units=units,
         own_units=_own_units({names[i]: texts[i] for i in range(width) if i not in found}),
@@ -150,11 +151,11 @@ def make_plan(
     )
 
 
-def plan_of_unknown(header: Sequence[str] | None, width: int) -> Plan:
-    """Return the columns of a file that is not documented, time first, by their own names."""
+def plan_of_unknown(header: Sequence[str] | None, width: int) -> ColumnPlan:
+    """Return the plan of an undocumented file: time first, the other columns by their headers."""
     texts = list(header or [""] * width)
     names = _name(texts, {0: TIME})
-    return Plan(names, own_units=_own_units(dict(zip(names, texts, strict=True))))
+    return ColumnPlan(names, own_units=_own_units(dict(zip(names, texts, strict=True))))
 
 
 def _own_units(texts: Mapping[str, str]) -> dict[str, str]:
@@ -163,7 +164,7 @@ def _own_units(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _name(texts: Sequence[str], claimed: Mapping[int, str], reserved: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return a name for each column: the one it was claimed by, else its header's text, made unique."""
+    """Return the name of each column: that of the documented column, else its unique header text."""
     taken = {T_NS, LOG_NS, PAYLOAD, *claimed.values(), *reserved}
     names: list[str] = []
     for index, text in enumerate(texts):
@@ -174,7 +175,7 @@ def _name(texts: Sequence[str], claimed: Mapping[int, str], reserved: Iterable[s
 
 
 def _own(index: int, text: str) -> str:
-    """Return a name for a column that is not documented: its header without the unit, or its number."""
+    """Return the name of an undocumented column: its header without the unit, or its number."""
     match = _UNIT_AT_END.fullmatch(text)
     return re.sub(r"\W+", "_", match[1] if match else text).strip("_") or f"column_{index + 1}"
 
@@ -184,25 +185,24 @@ def _unique(name: str, taken: Container[str]) -> str:
     return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
-def _count_from_one(headers: list[Header]) -> list[Header]:
-    """Return the headers with joints and wheels counted from 1, whether the file counts from 0 or 1."""
+def _count_from_one(headers: list[ColumnHeader]) -> list[ColumnHeader]:
+    """Return the headers with joints and wheels counted from 1, although a file may count from 0."""
     if not any("0" in header.meaning for header in headers):
         return headers
     raised = [frozenset(str(int(w) + 1) if w.isdigit() else w for w in header.meaning) for header in headers]
-    return [Header(h.text, meaning, h.unit) for h, meaning in zip(headers, raised, strict=True)]
+    return [ColumnHeader(h.text, meaning, h.unit) for h, meaning in zip(headers, raised, strict=True)]
 
 
-def _time_column(headers: Sequence[Header], spellings: Mapping[str, Spelling]) -> int:
-    """Return which column holds the unix time: the first, unless the header says otherwise."""
-    wanted = {_bare(h) for h in spellings[TIME].headers} if TIME in spellings else set[str]()
-    said = [i for i, h in enumerate(headers) if _bare(h.text) in wanted]
-    times = [i for i, h in enumerate(headers) if h.meaning == frozenset(("time",))]
-    return next(iter(said or times), 0)
+def _time_column(headers: Sequence[ColumnHeader], spellings: Mapping[str, Spelling]) -> int:
+    """Return the index of the column with the unix time: by its header, else the first one."""
+    spelled = {_bare(h) for h in spellings[TIME].headers} if TIME in spellings else set[str]()
+    by_spelling = [i for i, h in enumerate(headers) if _bare(h.text) in spelled]
+    by_meaning = [i for i, h in enumerate(headers) if h.meaning == frozenset(("time",))]
+    return next(iter(by_spelling or by_meaning), 0)
 
 
-def _time_unit(header: Header, spellings: Mapping[str, Spelling]) -> str | None:
-    said = spellings[TIME].unit if TIME in spellings else None
-    unit = said or header.unit
+def _time_unit(header: ColumnHeader, spellings: Mapping[str, Spelling]) -> str | None:
+    unit = (spellings[TIME].unit if TIME in spellings else None) or header.unit
     return unit if unit is not None and unit_from_header("s", unit) else None
 
 
@@ -212,8 +212,8 @@ def _bare(text: str) -> str:
 
 def _by_spelling(
     file: CsvFile, texts: Sequence[str], spellings: Mapping[str, Spelling], clock: int
-) -> dict[int, Column]:
-    found: dict[int, Column] = {}
+) -> dict[int, CsvColumn]:
+    found: dict[int, CsvColumn] = {}
     columns = file.by_name()
     for name, spelling in spellings.items():
         wanted = {_bare(header) for header in spelling.headers}
@@ -224,28 +224,30 @@ def _by_spelling(
 
 
 def _by_meaning(
-    file: CsvFile, headers: Sequence[Header], found: Mapping[int, Column], clock: int
-) -> dict[int, Column]:
-    """Return `found`, and the columns whose header means what is documented; equal headers go in order."""
+    file: CsvFile, headers: Sequence[ColumnHeader], found: Mapping[int, CsvColumn], clock: int
+) -> dict[int, CsvColumn]:
+    """Return `found` with the columns that match by meaning; columns with equal headers are in order."""
     result = dict(found)
     free = [column for column in file.columns if column not in found.values()]
     for index, header in enumerate(headers):
         if index in result or index == clock or not header.meaning:
             continue
-        said = header.meaning - file.implied
+        specific = header.meaning - file.implied
         column = next(
-            (c for c in free if any(said == meaning - file.implied for meaning in c.meanings)), None
+            (c for c in free if any(specific == meaning - file.implied for meaning in c.meanings)), None
         )
         if column is not None:
             result[index] = column
             free.remove(column)
-    # Of the groups that Table 7 may have lost, a part is more likely a chance hit.
-    broken = {column.group for column in free} - {""}
-    return {index: column for index, column in result.items() if column.group not in broken}
+    # An incomplete group of those that Table 7 may have lost is probably a chance match.
+    incomplete = {column.group for column in free} - {""}
+    return {index: column for index, column in result.items() if column.group not in incomplete}
 
 
-def _by_order(file: CsvFile, headers: Sequence[Header], found: Mapping[int, Column]) -> dict[int, Column]:
-    """Return the columns that only their place tells: the width is documented, no header contradicts it."""
+def _by_order(
+    file: CsvFile, headers: Sequence[ColumnHeader], found: Mapping[int, CsvColumn]
+) -> dict[int, CsvColumn]:
+    """Return the columns by their order, if the number of columns is documented and no header disagrees."""
     for order in file.orders():
         placed = dict(enumerate(order, 1))
         fits = len(headers) == len(order) + 1 and all(placed.get(i) is c for i, c in found.items())
@@ -254,20 +256,19 @@ def _by_order(file: CsvFile, headers: Sequence[Header], found: Mapping[int, Colu
     return {}
 
 
-def _vague(header: Header, column: Column) -> bool:
-    """Tell whether a header says nothing, or only part of what the column is: `z` for a planar pose's yaw."""
+def _vague(header: ColumnHeader, column: CsvColumn) -> bool:
+    """Return whether a header has no meaning, or a part of the column's: `z` for a planar pose's yaw."""
     return any(header.meaning <= m | {AXIS_OF[word] for word in m & AXIS_OF.keys()} for m in column.meanings)
 
 
 def _units(
-    headers: Sequence[Header], found: Mapping[int, Column], spellings: Mapping[str, Spelling]
+    headers: Sequence[ColumnHeader], found: Mapping[int, CsvColumn], spellings: Mapping[str, Spelling]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the units that are stated, and a sentence for each that cannot be meant."""
+    """Return the stated units, and a note for each impossible one."""
     units: dict[str, str] = {}
     odd: list[str] = []
     for index, column in found.items():
-        said = spellings[column.name].unit if column.name in spellings else None
-        unit = said or headers[index].unit
+        unit = (spellings[column.name].unit if column.name in spellings else None) or headers[index].unit
         if unit is not None and unit_from_header(column.si, unit) is not None:
             units[column.name] = unit
         elif unit is not None:

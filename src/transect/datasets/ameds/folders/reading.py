@@ -1,4 +1,4 @@
-"""Reading AMEDS recordings: tables, images, clouds and films of Table 7."""
+"""Reader of AMEDS recordings: tables, images, clouds and films of Table 7."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from transect.types import CameraModel, Image, Record
 from ..catalogue import entry_of
 from ..robot.arms import frame_tree
 from .columns import BY_STEM, CSV_FILES
-from .files import FEEDS, Found, Listed, find, has_unix_time
+from .files import FEEDS, AmedsFiles, PayloadListing, find, has_unix_time
 from .films import film_stream
 from .parse import parse, parse_unknown
 from .plan import Spellings, load_spellings
@@ -36,8 +36,8 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
     found = find(source)
     if found.first is None:
         raise ParseError(f"{source.path} has no file of AMEDS Table 7", where=str(source.path))
-    if found.twice is not None:
-        raise _several(source, *found.twice)
+    if found.conflict is not None:
+        raise _several_recordings(source, *found.conflict)
     robot = robots.load("interact")
     cameras, resized = cameras_of(source, found.payloads, robot.cameras)
     spellings = load_spellings(source, columns)
@@ -66,7 +66,7 @@ def read(source: Source, *, columns: Mapping[str, Any] | None = None) -> Recordi
     )
 
 
-def _several(source: Source, one: str, other: str) -> UsageError:
+def _several_recordings(source: Source, one: str, other: str) -> UsageError:
     folders = sorted(name.rpartition("/")[0] or "." for name in (one, other))
     return UsageError(
         f"{source.path} holds more than one AMEDS recording",
@@ -78,16 +78,16 @@ def _several(source: Source, one: str, other: str) -> UsageError:
 
 def _table_stream(source: Source, name: str, stem: str, spellings: Spellings) -> Stream:
     file = BY_STEM[stem]
-    said = spellings.get(stem, {})
-    build = partial(parse, file=file, name=name, spellings=said)
-    digest = hashlib.sha256(repr(sorted(said.items())).encode()).hexdigest()[:16] if said else "-"
+    own = spellings.get(stem, {})
+    build = partial(parse, file=file, name=name, spellings=own)
+    digest = hashlib.sha256(repr(sorted(own.items())).encode()).hexdigest()[:16] if own else "-"
     load = partial(cache.parse_pieces, source, name, f"ameds.{stem}/3|{digest}", build)
     return Stream(
         file.stream, file.type, load, role=file.role, tag=file.tag, frame=file.frame, child=file.child
     )
 
 
-def _payload_stream(source: Source, listed: Listed, cameras: Mapping[str, CameraModel]) -> Stream:
+def _payload_stream(source: Source, listed: PayloadListing, cameras: Mapping[str, CameraModel]) -> Stream:
     kind = listed.kind
     camera = cameras.get(kind.frame)
     return Stream(
@@ -104,7 +104,7 @@ def _payload_stream(source: Source, listed: Listed, cameras: Mapping[str, Camera
     )
 
 
-def _film_stream(source: Source, name: str, found: Found, cameras: Mapping[str, CameraModel]) -> Stream:
+def _film_stream(source: Source, name: str, found: AmedsFiles, cameras: Mapping[str, CameraModel]) -> Stream:
     frame = FEEDS[name.rpartition("/")[2]].frame
     listed = [listed for listed in found.payloads if listed.kind.stream == frame]
     images = partial(stamped_table, listed[0].names, listed[0].start) if listed else None
@@ -125,8 +125,8 @@ def _unknown_stream(source: Source, name: str) -> Stream:
     return Stream(name[:-4], Record, partial(cache.parse_pieces, source, name, "ameds.unknown/2", build))
 
 
-def _notes(source: Source, found: Found, unknown: list[str]) -> tuple[str, ...]:
-    """Say which files are there and were not read."""
+def _notes(source: Source, found: AmedsFiles, unknown: list[str]) -> tuple[str, ...]:
+    """Return notes about files that were not read."""
     hint = "pip install 'transect[video]'"
     notes = [f"{n} is not read, PyAV is not installed: {hint}" for n in found.videos if not is_readable()]
     count = len(found.tables) + len(found.videos) + len(unknown) + sum(len(p.names) for p in found.payloads)
@@ -139,24 +139,24 @@ def _notes(source: Source, found: Found, unknown: list[str]) -> tuple[str, ...]:
         }
         rest = [name for name in source.names if name not in known and name != "ameds_columns.yaml"]
         shown = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
-        notes += [f"not read, since AMEDS Table 7 does not list them: {shown}"] if rest else []
+        notes += [f"not read, as they are not in AMEDS Table 7: {shown}"] if rest else []
     return tuple(notes)
 
 
 _STAMP = r"(?P<s>\d{1,11})(?:[._,-](?P<f>\d+))?"
 _WHOLE_UNITS = {10: NS, 13: 10**6, 16: 10**3, 19: 1}
-"""Digits of a stamp without a decimal point, and what one of them counts in ns: s, ms, us or ns."""
+"""Unit of a stamp without a decimal point, ns, by its number of digits: s, ms, us or ns."""
 
 
 def stamped_table(names: Sequence[str], prefix: str) -> Parsed:
-    """Return the table of a payload stream from its files' names, in time order.
+    """Return the table of a payload stream by the names of its files, in order of time.
 
     Parameters
     ----------
     names : sequence of str
         `<prefix><unix seconds>.<suffix>`.
     prefix : str
-        What stands before the stamp, folder included.
+        Text before the stamp, with the folder.
     """
     by_length: dict[int, list[str]] = {}
     for name in names:
@@ -164,22 +164,22 @@ def stamped_table(names: Sequence[str], prefix: str) -> Parsed:
     times: list[NDArray[np.int64]] = []
     files: list[str] = []
     others: list[str] = []
-    for alike in by_length.values():
-        t_ns = _equal_names(alike, len(prefix))
+    for group in by_length.values():
+        t_ns = _parse_uniform_names(group, len(prefix))
         if t_ns is None:
-            found, alike, bad = stamps_of_names(alike, rf"{prefix.rpartition('/')[2]}{_STAMP}\.\w+")
+            found, group, bad = stamps_of_names(group, rf"{prefix.rpartition('/')[2]}{_STAMP}\.\w+")
             t_ns = np.array(found, dtype=np.int64)
             others += bad
         times.append(t_ns)
-        files += alike
+        files += group
     t_ns = np.concatenate(times) if times else np.zeros(0, np.int64)
     order = np.argsort(t_ns, kind="stable")
     losses = (Loss(others[0], "no unix time in the file's name", count=len(others)),) if others else ()
     return Parsed(file_table(t_ns[order], [files[i] for i in order.tolist()]), losses)
 
 
-def _equal_names(names: Sequence[str], start: int) -> NDArray[np.int64] | None:
-    """Return the times of names that differ only in the digits of their stamps; None if they do not."""
+def _parse_uniform_names(names: Sequence[str], start: int) -> NDArray[np.int64] | None:
+    """Return the times (n,) of names that differ only in the digits of their stamps; None for others."""
     length = len(names[0])
     end = names[0].rfind(".")
     whole, _, fraction = names[0][start:end].replace("_", ".").partition(".")
@@ -206,12 +206,9 @@ def _equal_names(names: Sequence[str], start: int) -> NDArray[np.int64] | None:
 
 
 def cameras_of(
-    source: Source, payloads: Sequence[Listed], cameras: Mapping[str, CameraModel]
+    source: Source, payloads: Sequence[PayloadListing], cameras: Mapping[str, CameraModel]
 ) -> tuple[dict[str, CameraModel], tuple[str, ...]]:
-    """Return the cameras, those of smaller or larger images scaled, and a sentence for each that is other.
-
-    The size of a camera's images is that of its first: all of a recording are alike.
-    """
+    """Return the camera models scaled to the size of the first image, and a note for each change."""
     found, notes = dict(cameras), list[str]()
     for listed in payloads:
         camera = cameras.get(listed.kind.frame)
@@ -219,21 +216,21 @@ def cameras_of(
         if camera is None or size is None or size == (camera.width, camera.height):
             continue
         sizes = f"images are {size[0]} x {size[1]}, the calibration is for {camera.width} x {camera.height}"
-        if _alike(camera, *size):
+        if _has_aspect_ratio(camera, *size):
             found[camera.name] = resize_camera(camera, *size)
             notes.append(f"{camera.name}: {sizes}; it is scaled to them")
         else:
-            notes.append(f"{camera.name}: {sizes}, which is another shape; it is left as it is")
+            notes.append(f"{camera.name}: {sizes}, with another aspect ratio; it is not changed")
     return found, tuple(notes)
 
 
 def resize_camera(camera: CameraModel, width: int, height: int) -> CameraModel:
-    """Return the camera for images of another size, in pixels; its lens stays the same."""
+    """Return the camera model for images of another size, px, with the same lens."""
     K = scale_intrinsics(camera.K, width / camera.width, height / camera.height)
     return replace(camera, width=width, height=height, K=K)
 
 
-def _alike(camera: CameraModel, width: int, height: int) -> bool:
-    """Whether a size is the camera's times one factor, to whole pixels."""
-    least = max((width - 0.5) / camera.width, (height - 0.5) / camera.height)
-    return least <= min((width + 0.5) / camera.width, (height + 0.5) / camera.height)
+def _has_aspect_ratio(camera: CameraModel, width: int, height: int) -> bool:
+    """Return whether a size is the camera's times one factor, rounded to pixels."""
+    min_factor = max((width - 0.5) / camera.width, (height - 0.5) / camera.height)
+    return min_factor <= min((width + 0.5) / camera.width, (height + 0.5) / camera.height)

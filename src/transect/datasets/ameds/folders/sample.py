@@ -1,8 +1,7 @@
-"""A small made-up AMEDS recording, to try things on.
+"""A small synthetic AMEDS recording for tests and examples.
 
-The numbers are plausible and agree with each other where that is easy (a rover that drives a wide circle near
-the lander), but they are made up: this is no simulation, and nothing may be concluded from them. Images are
-smaller than the cameras of Table 1 take them.
+The rover drives a wide circle near the lander. The numbers are plausible and mostly consistent, but not a
+simulation. Images are smaller than those of Table 1.
 """
 
 from __future__ import annotations
@@ -28,26 +27,24 @@ from .parse import make_stream
 
 START_NS = 1_656_936_000 * NS
 """2022-07-04 12:00 UTC."""
-SPEED, YAW_RATE = 0.3, 0.05
-"""m/s forward, rad/s to the right."""
-WHEEL_RADIUS, STEER = 0.2, 0.05
-"""m and rad."""
+SPEED_M_S, YAW_RATE_RAD_S = 0.3, 0.05
+"""Forward, and to the right."""
+WHEEL_RADIUS_M, STEERING_RAD = 0.2, 0.05
 WHEELS = range(1, 5)
-SIZE = (48, 64)
-POINTS = 500
+IMAGE_SIZE = (48, 64)
 _RATES = {"AuxCam": 30.0, "MainCam": 30.0, "MainAuxCam/Projected": 15.0, "Lidar": 5.0}
-"""Table 7."""
+"""Rates of Table 7, Hz."""
 
 
 def sample_recording(seconds: float = 5.0, start_ns: int = START_NS, name: str = "sample") -> Recording:
-    """Return a recording with every stream of Table 7 at its documented rate, and made-up numbers.
+    """Return a recording with all streams of Table 7 at their documented rates, and synthetic numbers.
 
     Parameters
     ----------
     seconds : float
-        How long.
+        Duration.
     start_ns : int
-        Unix time of its first sample.
+        Unix time of the first sample.
     """
     robot = robots.load("interact")
     slow, medium, fast = (_times(start_ns, seconds, rate) for rate in (1.0, 50.0, 100.0))
@@ -75,7 +72,7 @@ def _count_seconds(t_ns: Ints) -> Floats:
 
 
 def _arms(t_ns: Ints) -> list[Stream]:
-    """Both arms hold still, as on the traverses."""
+    """Return the streams of both arms at rest, as on the traverses."""
     poses = {"Aux": (0.4, -1.2, 0.1, 1.5, -0.3, 0.8, 0.2), "Main": (0.0, 0.5, 0.0, -1.0, 0.0, 0.6, 0.0)}
     return [
         make_stream(f"{side}Arm/JointAngles", t_ns, {f"joint_{i}": q for i, q in enumerate(joints, 1)})
@@ -84,7 +81,7 @@ def _arms(t_ns: Ints) -> list[Stream]:
 
 
 def _cameras_in_origin(t_ns: Ints) -> list[Stream]:
-    """The cameras look forward and down; Origin is x forward, y right, z down."""
+    """Return the poses of cameras that look forward and down; Origin is x forward, y right, z down."""
     poses = {"Aux": (1.0, 0.3, -0.4, 1.0, 0.1, 1.5), "Main": (0.3, 0.0, -1.3, 1.2, 0.0, 1.57)}
     names = ("x", "y", "z", "roll", "pitch", "yaw")
     return [
@@ -96,8 +93,8 @@ def _cameras_in_origin(t_ns: Ints) -> list[Stream]:
 def _track(t_ns: Ints) -> tuple[Floats, Floats]:
     """Return positions (n, 3) in NED and the yaw (n,) of a circle near the lander, climbing a little."""
     elapsed = _count_seconds(t_ns)
-    yaw = 0.5 + YAW_RATE * elapsed
-    radius = SPEED / YAW_RATE
+    yaw = 0.5 + YAW_RATE_RAD_S * elapsed
+    radius = SPEED_M_S / YAW_RATE_RAD_S
     north = 20.0 + radius * (np.sin(yaw) - np.sin(0.5))
     east = -10.0 - radius * (np.cos(yaw) - np.cos(0.5))
     return np.stack([north, east, -5.0 - 0.01 * elapsed], axis=1), yaw
@@ -108,31 +105,33 @@ def _vector(prefix: str, values: Any) -> dict[str, Any]:
 
 
 def _gnss(t_ns: Ints, robot: Robot) -> list[Stream]:
-    """The device stamps each sample; the middleware does so 1 to 4 ms later."""
+    """Return the streams of the receiver; the middleware stamps samples 1 to 4 ms after the device."""
     rng = np.random.default_rng(7)
     logged = t_ns + rng.integers(1_000_000, 4_000_000, len(t_ns))
     yaw = _track(t_ns)[1]
     std = _vector("std_v", (0.007, 0.007, 0.007))
     imu = _imu(rng, yaw)
     return [
-        make_stream("Gnss/BodyAcceleration", logged, _vector("a", (0.0, SPEED * YAW_RATE, 0.0))),
+        make_stream("Gnss/BodyAcceleration", logged, _vector("a", (0.0, SPEED_M_S * YAW_RATE_RAD_S, 0.0))),
         make_stream(
             "Gnss/BodyAngularVelocity", logged, _vector("w", (imu[f"gyro_{axis}"] for axis in "xyz"))
         ),
-        make_stream("Gnss/BodyVelocity", logged, _vector("v", (SPEED, 0.0, 0.0)) | std),
+        make_stream("Gnss/BodyVelocity", logged, _vector("v", (SPEED_M_S, 0.0, 0.0)) | std),
         make_stream("Gnss/Imu", logged, imu),
         make_stream(
-            "Gnss/NedVelocity", logged, _vector("v", (SPEED * np.cos(yaw), SPEED * np.sin(yaw), -0.01)) | std
+            "Gnss/NedVelocity",
+            logged,
+            _vector("v", (SPEED_M_S * np.cos(yaw), SPEED_M_S * np.sin(yaw), -0.01)) | std,
         ),
         make_stream("Gnss/Pose", t_ns, _fix(t_ns, robot), logged),
     ]
 
 
 def _imu(rng: np.random.Generator, yaw: Floats) -> dict[str, Any]:
-    """Values as a file would have them, in deg/s and gauss, converted as the reader does."""
+    """Return values of a file, in deg/s and gauss, converted as by the reader."""
     n = len(yaw)
-    acc = rng.normal((0.0, SPEED * YAW_RATE, -9.81), 0.02, (n, 3))
-    gyro = rng.normal((0.0, 0.0, np.degrees(YAW_RATE)), 0.05, (n, 3)).round(6)
+    acc = rng.normal((0.0, SPEED_M_S * YAW_RATE_RAD_S, -9.81), 0.02, (n, 3))
+    gyro = rng.normal((0.0, 0.0, np.degrees(YAW_RATE_RAD_S)), 0.05, (n, 3)).round(6)
     mag = np.stack([0.27 * np.cos(yaw), -0.27 * np.sin(yaw), np.full(n, 0.36)], axis=1).round(6)
     return {
         **_vector("acc_", acc.T),
@@ -166,7 +165,7 @@ def _fix(t_ns: Ints, robot: Robot) -> dict[str, Any]:
 
 def _platform(medium: Ints, fast: Ints) -> list[Stream]:
     positions, yaw = _track(fast)
-    twist = {"vx": SPEED, "vy": 0.0, "wz": -YAW_RATE, "std_wz": 0.01}
+    twist = {"vx": SPEED_M_S, "vy": 0.0, "wz": -YAW_RATE_RAD_S, "std_wz": 0.01}
     planar = {"x": positions[:, 0], "y": -positions[:, 1], "yaw": -yaw}
     return [
         make_stream("Platform/MotorEncoders", medium, _encoders(_count_seconds(medium))),
@@ -180,12 +179,12 @@ def _platform(medium: Ints, fast: Ints) -> list[Stream]:
 
 
 def _encoders(elapsed: Floats) -> dict[str, Any]:
-    turns = SPEED * elapsed / (2 * np.pi * WHEEL_RADIUS)
-    # Eq. 5 turned round: 806.3 ticks/mm and 1.125 mm/degree, the other way at the front wheels.
-    steer = round(806.3 * 1.125 * np.degrees(STEER))
+    turns = SPEED_M_S * elapsed / (2 * np.pi * WHEEL_RADIUS_M)
+    # Inverse of eq. 5: 806.3 ticks/mm and 1.125 mm/degree, with the opposite sign at the front wheels.
+    steer = round(806.3 * 1.125 * np.degrees(STEERING_RAD))
     return {
-        **{f"drive_velocity_{i}": SPEED for i in WHEELS},
-        **{f"drive_cmd_{i}": SPEED for i in WHEELS},
+        **{f"drive_velocity_{i}": SPEED_M_S for i in WHEELS},
+        **{f"drive_cmd_{i}": SPEED_M_S for i in WHEELS},
         **{f"drive_ticks_{i}": np.floor(30_000 * turns) for i in WHEELS},
         **{f"steer_ticks_{i}": float(-steer if i in (1, 4) else steer) for i in WHEELS},
     }
@@ -194,9 +193,9 @@ def _encoders(elapsed: Floats) -> dict[str, Any]:
 def _wheels(elapsed: Floats) -> dict[str, Any]:
     return {
         **{f"wheel_{i}_{angle}": 0.0 for i in WHEELS for angle in ("roll", "pitch")},
-        **{f"wheel_{i}_yaw": STEER + (np.pi / 2 if i < 3 else -np.pi / 2) for i in WHEELS},
-        **{f"drive_angle_{i}": SPEED * elapsed / WHEEL_RADIUS for i in WHEELS},
-        **{f"steer_angle_{i}": STEER for i in WHEELS},
+        **{f"wheel_{i}_yaw": STEERING_RAD + (np.pi / 2 if i < 3 else -np.pi / 2) for i in WHEELS},
+        **{f"drive_angle_{i}": SPEED_M_S * elapsed / WHEEL_RADIUS_M for i in WHEELS},
+        **{f"steer_angle_{i}": STEERING_RAD for i in WHEELS},
     }
 
 
@@ -223,20 +222,21 @@ def _payload(kind: PayloadFiles, t_ns: Ints, robot: Robot) -> Stream:
 
 
 def _picture(elapsed: float, **attributes: Any) -> Image:
-    """Return grey ground under a sky, with stripes that come nearer."""
-    rows, columns = np.mgrid[: SIZE[0], : SIZE[1]]
-    below = rows - SIZE[0] // 3
+    """Return grey ground under a sky, with approaching stripes."""
+    rows, columns = np.mgrid[: IMAGE_SIZE[0], : IMAGE_SIZE[1]]
+    below = rows - IMAGE_SIZE[0] // 3
     stripes = 20 * np.sin(200.0 / np.maximum(below, 1) + 2.0 * elapsed)
     pixels = np.where(below > 0, 90 + stripes + columns / 8, 190 - rows).astype(np.uint8)
     return Image(np.repeat(pixels[..., None], 3, axis=2), "rgb", **attributes)
 
 
 def _cloud(elapsed: float, **attributes: Any) -> PointCloud:
-    """Return rings on level ground 1.5 m below the lidar, whose z axis points up, with a bump that turns."""
-    ring = np.arange(POINTS) % 5
-    angle = np.linspace(0, 2 * np.pi, POINTS, endpoint=False)
+    """Return rings on level ground 1.5 m below the lidar, with z up and a rotating bump."""
+    count = 500
+    ring = np.arange(count) % 5
+    angle = np.linspace(0, 2 * np.pi, count, endpoint=False)
     radius = 3.0 + 4.0 * ring
-    bump = 0.3 * np.exp(-(((angle - np.pi + YAW_RATE * elapsed) / 0.3) ** 2))
+    bump = 0.3 * np.exp(-(((angle - np.pi + YAW_RATE_RAD_S * elapsed) / 0.3) ** 2))
     points = np.stack([radius * np.cos(angle), radius * np.sin(angle), bump - 1.5], axis=1)
     return PointCloud(
         points.astype(np.float32), {"intensity": (20 + 10 * ring).astype(np.float32)}, **attributes

@@ -1,6 +1,6 @@
-"""Writing a recording as the files of Table 7, in the documented order and units.
+"""Writer of the files of Table 7, with columns in the documented order and units.
 
-Numbers are written with as many digits as they need to come back the same, times with all nine decimals.
+Numbers are written with as many digits as an exact round trip needs, times with nine decimals.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from transect.recording import Recording, Sample, Stream, arrow
 from transect.types import FIX_TYPES, Image, Pose, Record
 
 from ..robot.arms import ATTITUDE
-from .columns import BY_STEM, BY_STREAM, DEVICE, Column, CsvFile
+from .columns import BY_STEM, BY_STREAM, DEVICE, CsvColumn, CsvFile
 from .files import FEEDS, PAYLOADS, VIDEOS, PayloadFiles
 from .headers import unit_from_header
 
 Columns = list[tuple[str, Any]]
-"""Headers and what stands below them."""
+"""Headers and values of columns."""
 TIME_HEADER = "timestamp [unix seconds]"
 _QUATERNION = ("qx", "qy", "qz", "qw")
 
 
 def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording to a new folder; return a sentence for each thing that could not be carried."""
+    """Write a recording to a new folder; return a sentence for each loss."""
     if path.suffix.lower() == ".zip":
         raise UsageError(
             f"AMEDS is written as a folder, not as {path.name}", hint="write a folder and zip it"
@@ -48,13 +48,11 @@ def write_folder(recording: Recording, path: Path) -> tuple[str, ...]:
     path.mkdir(parents=True, exist_ok=True)
     feeds = {feed.stream for feed in FEEDS.values()}
     streams = [stream for stream in recording if stream.name not in feeds]
-    said = [sentence for stream in streams for sentence in _write_stream(recording, stream, path)]
-    said += [sentence for name in VIDEOS for sentence in _copy_video(recording, name, path)]
+    losses = [sentence for stream in streams for sentence in _write_stream(recording, stream, path)]
+    losses += [sentence for name in VIDEOS for sentence in _copy_video(recording, name, path)]
     if recording.robot is None or recording.robot.name != "interact":
-        said.append(
-            "frames and calibrations are not carried: read again, they are those of the rover Interact"
-        )
-    return tuple(said)
+        losses.append("frames and calibrations are not written: readers will use those of the rover Interact")
+    return tuple(losses)
 
 
 def _write_stream(recording: Recording, stream: Stream, path: Path) -> Iterator[str]:
@@ -83,12 +81,12 @@ def _write_table(stream: Stream, file: CsvFile, path: Path) -> Iterator[str]:
         if DEVICE in file.by_name():
             first = stream.log_ns
         else:
-            yield f"{stream.name}: the times at which samples were logged are not carried"
+            yield f"{stream.name}: the log times of samples are not written"
     _write_csv(path, [(TIME_HEADER, _decimals(first)), *columns])
 
 
 def _list_documented(stream: Stream, file: CsvFile) -> Columns:
-    """Return the documented columns in order; groups in doubt only if the stream has them."""
+    """Return the documented columns in order; uncertain groups only if the stream has them."""
     values = {column.name: _flat(stream, file, column) for column in file.columns}
     groups = {"", *(column.group for column in file.columns if values[column.name] is not None)}
     missing = np.full(len(stream), np.nan)
@@ -103,8 +101,8 @@ def _is_unmeasured(stream: Stream, name: str) -> bool:
     return name not in stream.table.column_names or bool(np.isnan(stream.column(name)).all())
 
 
-def _flat(stream: Stream, file: CsvFile, column: Column) -> Any:
-    """Return the values of a documented column in SI, or None if the stream does not have them."""
+def _flat(stream: Stream, file: CsvFile, column: CsvColumn) -> Any:
+    """Return the values of a documented column in SI, None if the stream does not contain them."""
     name, known = column.name, stream.table.column_names
     if name == DEVICE:
         return _decimals(stream.column(DEVICE) if DEVICE in known else stream.t_ns)
@@ -136,7 +134,7 @@ def _fix_code(text: str | None) -> float:
         return float("nan")
 
 
-def _in_file_unit(values: Any, column: Column) -> Any:
+def _in_file_unit(values: Any, column: CsvColumn) -> Any:
     unit = unit_from_header(column.si, column.unit)
     if column.name == DEVICE or unit is None or unit.is_si:
         return values
@@ -144,28 +142,28 @@ def _in_file_unit(values: Any, column: Column) -> Any:
 
 
 def _add_extras(stream: Stream, columns: Columns, names: Sequence[str]) -> Iterator[str]:
-    """Append columns that are not documented under their own names, which the reader keeps."""
+    """Append undocumented columns with their names, which the reader keeps."""
     for name in names:
         values, unit = stream.table.column(name), stream.units[name]
         if pa.types.is_nested(values.type):
-            yield f"{stream.name}: the list column {name} is not carried"
+            yield f"{stream.name}: the list column {name} is not written"
             continue
         header = re.sub(r'[,"\s]+', " ", f"{name} [{unit}]" if unit else name)
         columns.append((header, values.cast(pa.uint8()) if pa.types.is_boolean(values.type) else values))
 
 
 def _write_record(stream: Stream, path: Path) -> Iterator[str]:
-    """Write a stream that Table 7 does not know as a CSV file of its own, which the reader finds again."""
+    """Write a stream that is not in Table 7 as a separate CSV file, which the reader accepts."""
     name = PurePosixPath(f"{stream.name}.csv")
     if files.file_path(stream.name) != stream.name or name.stem in BY_STEM:
         yield f"{stream.name} cannot be the name of a file in AMEDS"
     elif not len(stream):
-        yield f"{stream.name} has no samples, and a file without any would not be read again"
+        yield f"{stream.name} has no samples, and readers would ignore a file without any"
     else:
         columns: Columns = [(TIME_HEADER, _decimals(stream.t_ns))]
         yield from _add_extras(stream, columns, stream.columns)
         if stream.log_ns is not None:
-            yield f"{stream.name}: the times at which samples were logged are not carried"
+            yield f"{stream.name}: the log times of samples are not written"
         _write_csv(path / name, columns)
 
 
@@ -188,49 +186,49 @@ def _write_csv(path: Path, columns: Columns) -> None:
 
 def _write_payloads(recording: Recording, stream: Stream, kind: PayloadFiles, path: Path) -> Iterator[str]:
     own = [_own_name(recording, sample, kind) for sample in stream]
-    made = (f"{kind.prefix}{decimal_from_ns(t)}{kind.suffixes[0]}" for t in stream.t_ns.tolist())
-    names = [kept or name for kept, name in zip(own, made, strict=True)]
+    by_time = (f"{kind.prefix}{decimal_from_ns(t)}{kind.suffixes[0]}" for t in stream.t_ns.tolist())
+    names = [kept or name for kept, name in zip(own, by_time, strict=True)]
 
     def content(sample: Sample) -> bytes:
         return payload_bytes(recording, sample, PurePosixPath(names[sample.index]).suffix.lower())
 
-    said: list[str] = []
+    losses: list[str] = []
     written: set[str] = set()
     encoded = 0
     new = (sample for sample in stream if names[sample.index] not in written)
-    for sample, data in good_payloads(new, content, said):
+    for sample, data in good_payloads(new, content, losses):
         files.write_bytes(path / names[sample.index], data)
         written.add(names[sample.index])
         encoded += not own[sample.index]
-    yield from said
+    yield from losses
     if encoded and kind.type is Image:
-        yield Note(f"{encoded} images of {stream.name} were encoded as JPEG, which loses a little")
-    if twice := len(stream) - len(set(names)):
-        yield f"{stream.name}: {twice} samples have the time of another, by which AMEDS names files"
+        yield Note(f"{encoded} images of {stream.name} were encoded as JPEG, which is lossy")
+    if duplicates := len(stream) - len(set(names)):
+        yield f"{stream.name}: {duplicates} samples have the time of another one, by which AMEDS names files"
 
 
 def _own_name(recording: Recording, sample: Sample, kind: PayloadFiles) -> str:
-    """Return the name of a payload's file where it is one that AMEDS gives, else ""."""
+    """Return the name of a payload's file if it is a name of AMEDS, else ""."""
     name = (source_file(recording, sample) or "").rpartition("/")[2]
     return name if name.startswith(kind.prefix) and name.endswith(kind.suffixes) else ""
 
 
 def _copy_video(recording: Recording, camera: str, path: Path) -> Iterator[str]:
-    """Copy the film of a camera if the recording still has all images that it was made from, as they were."""
+    """Copy the film of a camera if the recording contains all of its images unchanged."""
     source, name = recording.source, VIDEOS[camera]
-    there = [] if source is None else [n for n in source.glob(f"*{name}") if n.rpartition("/")[2] == name]
-    if source is None or not there:
+    found = [] if source is None else [n for n in source.glob(f"*{name}") if n.rpartition("/")[2] == name]
+    if source is None or not found:
         return
     images = sum(n.rpartition("/")[2].startswith(f"{camera}_") for n in source.names)
     if camera not in recording or len(recording[camera]) != images:
-        yield f"{name} is not carried: it shows more than was kept"
+        yield f"{name} is not written: it contains more images than the recording"
         return
     if not all(source_file(recording, sample) for sample in recording[camera]):
-        yield f"{name} is not carried: it shows images that are other ones now"
+        yield f"{name} is not written: some of its images were changed"
         return
     try:
-        film = source.read(there[0])
+        film = source.read(found[0])
     except ParseError as error:
-        yield f"{name} is not carried: {error.what}"
+        yield f"{name} is not written: {error.what}"
         return
     files.write_bytes(path / name, film)

@@ -1,11 +1,9 @@
-"""ESA's rover Interact (document 000, AMEDS): what its encoders, joints and cameras say, as functions.
+"""ESA's rover Interact (AMEDS): models of its arms and wheels, applied to recordings.
 
-Its wheels are those of `robots.four_wheel_steering`.
+The wheel model is `robots.four_wheel_steering`.
 
-- `known`: the robot of a recording, and the lander at the origin of its world
-- `manoeuvres`: straight, turn, crab turn, spot turn (Figure 7)
-- `arms`: the two LWR IV+ and the cameras at their ends (Tables 2 and 3)
-- `picking`: the phases of picking a rock (section 5.2)
-- `moving`: the frames of Figure 4 over time
-- `recomputed`, `driven`: the same for a recording, as streams; known things in the images (Figure 5)
+- `arms`: the two LWR IV+ arms and their cameras (Tables 2 and 3), the phases of a rock picking (section 5.2),
+  and the moving frames of Figure 4
+- `derived_poses`: camera poses by joint angles, and the phases of a recorded rock picking
+- `locomotion`: wheel odometry, wheel slip, and the manoeuvres of Figure 7
 """

@@ -1,29 +1,28 @@
-"""Mount Etna: ESA's rover Interact drives around the lander, recorded as in AMEDS (document 000).
+"""Mount Etna: ESA's rover Interact drives around the lander, recorded as in AMEDS.
 
-Every stream of Table 7 at its documented rate, but for MainAuxCam/Projected: its images are drawings over
-others. Samples are stamped when they are taken; only Gnss/Pose is logged 1 to 4 ms later.
+All streams of Table 7 at their documented rates, except MainAuxCam/Projected, which has drawings over other
+images. Samples are stamped when they are measured; only Gnss/Pose is logged 1 to 4 ms later.
 
 Conditions
 ----------
 rtk : {"yes", "no", "gaps"}
-    Table 6 has traverses with and without. With gaps: float, single and no fix, from 8 to 17 s.
+    Table 6 has traverses with and without RTK. With gaps: float, single and no fix, from 8 to 17 s.
 soil : {"loose", "firm"}
-    Wheels slip with the slope, or not at all.
+    Wheels slip depending on the slope, or do not slip.
 light : {"day", "low_sun", "night", "night_with_lights"}
 depth : {"off", "on"}
-    Truth gets the depth of every image.
+    The ground truth contains the depth of every image.
 task : {"traverse", "rock_picking"}
-    The rover stands and AuxArm puts a rock into the container (section 5.2, where it takes 105 and 141 s).
+    In a rock picking, the rover stands and AuxArm puts a rock into the container (5.2: 105 and 141 s).
 lidar : {"ideal", "measured"}
-    Every beam that meets something comes back; or only what is bright enough, and channels have biases.
+    All beams have returns; or only sufficiently bright ones, and channels have biases.
 route : {"lap", "return", "far"}
-    Around the lander again and again; or out past it, back over the same ground, and out again: 33 m of
-    way, or 268 m.
+    Laps around the lander; or there and back over the same ground, repeatedly: 33 m or 268 m one way.
 track : {"first", "again", "beside"}
-    Of the first drive; of another day on the same ground, with other noise; or the same 1.5 m to the left.
+    The first drive; the same track on another day, with other noise; or 1.5 m to the left of it.
 
-A smaller `scale` makes smaller images and, in the same measure, thinner clouds. AMEDS has no place for the
-intrinsics: its reader scales those of full size to the images.
+A smaller `scale` gives smaller images and, in proportion, sparser clouds. AMEDS does not contain intrinsics:
+its reader scales those of the full size to the images.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ from transect.simulation.day import Day, Options, Truth
 
 from ..robot.arms import frame_tree
 from . import streams
-from .state import State
+from .state import EtnaState
 
 
 def make_day(options: Options) -> Day:
-    """Return a day on Etna."""
-    state = State(options)
+    """Simulate a day on Etna."""
+    state = EtnaState(options)
     recording = _make_recording(state)
     return Day(recording.select(*options.streams) if options.streams else recording, _make_truth(state))
 
 
-def _make_recording(state: State) -> Recording:
-    made = (*streams.make_tables(state), *streams.make_views(state))
+def _make_recording(state: EtnaState) -> Recording:
+    made = (*streams.make_tables(state), *streams.make_payload_streams(state))
     options, robot = state.options, state.rover.robot
     return Recording(
         name=f"etna-{options.seed}",
@@ -61,17 +60,17 @@ def _make_recording(state: State) -> Recording:
     )
 
 
-def _make_truth(state: State) -> Truth:
+def _make_truth(state: EtnaState) -> Truth:
     motion = driving.truth(state.motion)
-    t_ns = state.times(streams.MOTORS)
+    t_ns = state.times(streams.RATES.motors_hz)
     units = {"slip_angle": "rad", "rim": "m/s", "ground": "m/s", "sliding": "m/s", "steering": "rad"}
-    touched = {"x": "m", "y": "m", "z": "m", "load": "N"}
+    contact_units = {"x": "m", "y": "m", "z": "m", "load": "N"}
     return Truth(
         motion=motion,
         tables={
             **_make_picking(state, motion.t_ns),
             "slip": arrow.table(t_ns, streams.make_slip_columns(state, t_ns), units=units),
-            "contact": arrow.table(t_ns, streams.make_contact_columns(state, t_ns), units=touched),
+            "contact": arrow.table(t_ns, streams.make_contact_columns(state, t_ns), units=contact_units),
         },
         maps={"dem": state.land.as_grid()},
         files=streams.make_depth_files(state) if state.conditions["depth"] == "on" else {},
@@ -80,12 +79,12 @@ def _make_truth(state: State) -> Truth:
     )
 
 
-def _make_picking(state: State, t_ns: Ints) -> dict[str, pa.Table]:
-    """Return the true angles of AuxArm, and where the rock is and whether it is held; none on a traverse."""
+def _make_picking(state: EtnaState, t_ns: Ints) -> dict[str, pa.Table]:
+    """Return the true angles of AuxArm, the rock's position, and whether it is held; empty on a traverse."""
     if state.picking is None:
         return {}
     seconds = streams.count_seconds(t_ns)
-    place = dict(zip("xyz", state.picking.rocks(seconds).T, strict=True))
+    position = dict(zip("xyz", state.picking.rock_positions(seconds).T, strict=True))
     units = {**dict.fromkeys("xyz", "m"), "position": "rad"}
-    columns = {"position": state.picking.joints(seconds), **place, "held": state.picking.held(seconds)}
+    columns = {"position": state.picking.joints(seconds), **position, "held": state.picking.is_held(seconds)}
     return {"picking": arrow.table(t_ns, columns, units=units)}

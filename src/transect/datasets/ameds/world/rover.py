@@ -1,4 +1,4 @@
-"""Interact as a machine that drives and moves its arms; numbers from the document, equations written here."""
+"""Simulation model of Interact's wheels and arms, independent of `robot`; numbers from AMEDS."""
 
 from __future__ import annotations
 
@@ -20,26 +20,24 @@ from transect.simulation.motion import Motion, derivatives
 from transect.simulation.solids import TRACK_STEP_S, Material, Solid, ellipsoid, turned_box
 from transect.simulation.terrain import Terrain
 
-WHEEL_RADIUS = 0.2
-"""m; not in the document, invented: a clearance of 20 cm and H = 13.5 cm leave little choice."""
-MASS = 430.0
-"""kg; not in the document, invented: platform, two arms and payload."""
-JOINTS = {
+JOINTS_RAD = {
     "Main": (0.0, -0.703, 0.0, -2.0, 0.0, -0.983, 0.0),
     "Aux": (1.43, 1.61, -0.946, -1.801, -0.903, 1.64, 1.421),
 }
-"""rad: MainCam 1.9 m over the ground and AuxCam in front, level, looking ahead and 18 and 25 degrees down."""
+"""Joint angles with MainCam 1.9 m over the ground, AuxCam in front, looking ahead, 18 and 25 degrees down."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rover:
-    """Interact."""
+    """Interact; its frames and constants are those of `robot`."""
 
-    robot: Robot  # whose frames and constants are used
+    robot: Robot
+    wheel_radius: float = 0.2  # m; not in AMEDS, plausible with a clearance of 20 cm and H = 13.5 cm
+    mass: float = 430.0  # kg; not in AMEDS: platform, two arms and payload
 
     @classmethod
     def load(cls) -> Rover:
-        """Return the rover of document 000."""
+        """Return the rover of AMEDS."""
         return cls(robots.load("interact"))
 
     def number(self, group: str, key: str) -> Any:
@@ -48,8 +46,8 @@ class Rover:
 
     @cached_property
     def height(self) -> float:
-        """Of Platform over the ground: axles are H below it, wheels stand on the ground."""
-        return float(self.number("platform", "wheel_height")) + WHEEL_RADIUS
+        """Height of Platform over the ground, m: H above the axles."""
+        return float(self.number("platform", "wheel_height")) + self.wheel_radius
 
     @cached_property
     def swivels(self) -> Floats:
@@ -69,14 +67,14 @@ class Rover:
 
     @cached_property
     def chassis(self) -> Chassis:
-        """The wheels straight ahead."""
+        """Contact points with straight steering."""
         outward = np.column_stack([np.zeros(4), self.swivel_length * self.sides])
         return Chassis(self.swivels + outward, self.height)
 
     @property
     def metres_per_tick(self) -> float:
-        """AMEDS eq. 4 and the wheel's radius."""
-        return 2 * np.pi * WHEEL_RADIUS / float(self.number("drive", "ticks_per_turn"))
+        """Travel per drive tick, m (AMEDS eq. 4)."""
+        return 2 * np.pi * self.wheel_radius / float(self.number("drive", "ticks_per_turn"))
 
     @cached_property
     def origin(self) -> Floats:
@@ -90,7 +88,7 @@ class Rover:
     # Wheels
 
     def contacts(self, steering: Floats) -> Floats:
-        """Where the wheels (n, 4, 3) touch the ground, in Platform."""
+        """Return the contact points (n, 4, 3) of the wheels in Platform."""
         return wheels.swivelled_contacts(steering, self.swivels, self.swivel_length, self.height)
 
     def steer_ticks(self, steering: Floats) -> Floats:
@@ -108,19 +106,19 @@ class Rover:
         at_rest = steer["rack_at_rest"] + steer["rack_offset"]
         return steer["angle_at_rest"] + (rack - at_rest) / steer["rack_per_radian"]
 
-    def commanded_speeds(self, way: Course, steering: Floats) -> Floats:
-        """Rim speeds (n, 4) in m/s that the course asks for on level ground without slip."""
-        vx, vy, wz = (column[:, None] for column in way.twist.T)
-        places = self.contacts(steering)
-        moved, _ = derivatives(places, 1 / driving.RATE_HZ)
-        x = vx - wz * places[..., 1] + moved[..., 0]
-        y = vy + wz * places[..., 0] + moved[..., 1]
+    def commanded_speeds(self, course: Course, steering: Floats) -> Floats:
+        """Return the rim speeds (n, 4), m/s, of a course on level ground without slip."""
+        vx, vy, wz = (column[:, None] for column in course.twist.T)
+        contacts = self.contacts(steering)
+        velocity, _ = derivatives(contacts, 1 / driving.RATE_HZ)
+        x = vx - wz * contacts[..., 1] + velocity[..., 0]
+        y = vy + wz * contacts[..., 0] + velocity[..., 1]
         return x * np.cos(steering) + y * np.sin(steering)
 
     def platform_twist(self, rim: Floats, steering: Floats) -> Floats:
-        """vx, vy, wz (n, 3) that fit rims (n, 4) which roll and do not slide: least squares."""
-        places, c, s = self.contacts(steering), np.cos(steering), np.sin(steering)
-        x, y = places[..., 0], places[..., 1]
+        """Return vx, vy, wz (n, 3) by rim speeds (n, 4) without sideways sliding, by least squares."""
+        contacts, c, s = self.contacts(steering), np.cos(steering), np.sin(steering)
+        x, y = contacts[..., 0], contacts[..., 1]
         along = np.stack([c, s, x * s - y * c], axis=-1)
         across = np.stack([-s, c, x * c + y * s], axis=-1)
         rows = np.concatenate([along, across], axis=1)
@@ -136,14 +134,13 @@ class Rover:
         return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
     def loads(self, force: Floats) -> Floats:
-        """Normal forces (n, 4) in N at the wheels, of specific forces (n, 3) in Platform, m/s2.
+        """Return normal forces (n, 4) of the wheels, N, for specific forces (n, 3) in Platform, m/s2.
 
-        Weight and inertia act at Platform; of all forces that balance them, the most even ones.
+        Weight and inertia act at Platform; the solution is the one with the smallest norm.
         """
-        places = self.chassis.contacts
-        balance = np.vstack([np.ones(4), places.T])
+        balance = np.vstack([np.ones(4), self.chassis.contacts.T])
         moment = -self.height * force[:, :2]
-        return MASS * np.column_stack([force[:, 2], moment]) @ np.linalg.pinv(balance).T
+        return self.mass * np.column_stack([force[:, 2], moment]) @ np.linalg.pinv(balance).T
 
     # Arms
 
@@ -152,7 +149,7 @@ class Rover:
         arm = self.robot.constants["arm"]
         result = np.tile(np.eye(4), (len(angles), 1, 1))
         for joint, (alpha, a, d) in enumerate(zip(arm["alpha"], arm["a"], arm["d"], strict=True)):
-            result = result @ _place_link(alpha, a, d, angles[:, joint])
+            result = result @ _link_transform(alpha, a, d, angles[:, joint])
         return result
 
     def camera_in_origin(self, side: str, angles: Floats) -> Floats:
@@ -166,7 +163,7 @@ class Rover:
         return se3.compose(platform.transforms, self.in_platform("Origin"), camera)
 
 
-def _place_link(alpha: float, a: float, d: float, theta: Floats) -> Floats:
+def _link_transform(alpha: float, a: float, d: float, theta: Floats) -> Floats:
     """``Rot_x(alpha) Trans_x(a) Rot_z(theta) Trans_z(d)`` (n, 4, 4)."""
     ca, sa, c, s = np.cos(alpha), np.sin(alpha), np.cos(theta), np.sin(theta)
     T = np.zeros((len(theta), 4, 4))
@@ -177,11 +174,11 @@ def _place_link(alpha: float, a: float, d: float, theta: Floats) -> Floats:
     return T
 
 
-# The way
+# Course
 
 
 def _plan_side() -> list[Leg]:
-    """A quarter of the way around the lander, with the manoeuvres of Figure 7: 90 degrees to the left."""
+    """Return a quarter of the lap around the lander, 90 degrees to the left, with manoeuvres of Figure 7."""
     return [
         driving.straight(3.0, 0.4),
         driving.turn(0.5, 3.0, 0.4),
@@ -195,72 +192,72 @@ def _plan_side() -> list[Leg]:
     ]
 
 
-def plan_return(seconds: float, start_ns: int, aside: float = 0.0) -> Course:
-    """The course out past the lander, back, and out again, as often as it takes: one ground both ways."""
-    ways = [(6.0, 0.6), (6.0, -0.9), (8.0, 0.7), (6.0, 0.0)]
-    start = _step_aside((-15.0, -14.0, 0.1), aside)
-    return driving.course(_plan_there_and_back(ways, 0.7, seconds), seconds, start_ns, start)
+def plan_return(seconds: float, start_ns: int, offset: float = 0.0) -> Course:
+    """Return the course past the lander and back over the same ground, repeated for a time."""
+    sections = [(6.0, 0.6), (6.0, -0.9), (8.0, 0.7), (6.0, 0.0)]
+    start = _shift_left((-15.0, -14.0, 0.1), offset)
+    return driving.course(_plan_there_and_back(sections, 0.7, seconds), seconds, start_ns, start)
 
 
-def plan_far(seconds: float, start_ns: int, aside: float = 0.0) -> Course:
-    """The same over 268 m of winding ground: as long as a traverse of Table 6, as fast as the fastest."""
-    ways = [(28.0, 0.8), (34.0, -1.1), (40.0, 0.9), (30.0, -0.9), (36.0, 0.8), (40.0, -0.5), (35.0, 0.0)]
-    start = _step_aside((-115.0, -45.0, 0.1), aside)
-    return driving.course(_plan_there_and_back(ways, 0.8, seconds), seconds, start_ns, start)
+def plan_far(seconds: float, start_ns: int, offset: float = 0.0) -> Course:
+    """Return the same over 268 m of winding ground: a long and fast traverse of Table 6."""
+    sections = [(28.0, 0.8), (34.0, -1.1), (40.0, 0.9), (30.0, -0.9), (36.0, 0.8), (40.0, -0.5), (35.0, 0.0)]
+    start = _shift_left((-115.0, -45.0, 0.1), offset)
+    return driving.course(_plan_there_and_back(sections, 0.8, seconds), seconds, start_ns, start)
 
 
-def _step_aside(start: tuple[float, float, float], metres: float) -> tuple[float, float, float]:
-    """Return a planar pose so many metres to the left of another."""
+def _shift_left(start: tuple[float, float, float], metres: float) -> tuple[float, float, float]:
+    """Return a planar pose shifted to the left."""
     x, y, yaw = start
     return x - metres * float(np.sin(yaw)), y + metres * float(np.cos(yaw)), yaw
 
 
-def _plan_there_and_back(ways: Sequence[tuple[float, float]], speed: float, seconds: float) -> list[Leg]:
-    """Straight and bent ways out in turn, the same ways back, and again until the time is over."""
+def _plan_there_and_back(sections: Sequence[tuple[float, float]], speed: float, seconds: float) -> list[Leg]:
+    """Return straight and curved sections (length, turn angle) there and back, repeated for a time."""
     about = driving.spot_turn(np.pi, 0.35)
-    out = [leg for length, bend in ways for leg in _plan_bend(length, bend, speed)]
-    home = [leg for length, bend in ways[::-1] for leg in _plan_bend(length, -bend, speed)[::-1]]
-    once = [*out, about, *home, about]
+    there = [leg for length, angle in sections for leg in _plan_section(length, angle, speed)]
+    back = [leg for length, angle in sections[::-1] for leg in _plan_section(length, -angle, speed)[::-1]]
+    once = [*there, about, *back, about]
     return once * (int(seconds / sum(leg.seconds for leg in once)) + 1)
 
 
-def _plan_bend(length: float, bend: float, speed: float) -> list[Leg]:
-    """Straight on for metres, then a bend in rad."""
-    return [driving.straight(length, speed), *([driving.turn(bend, 5.0, speed)] if bend else [])]
+def _plan_section(length: float, angle: float, speed: float) -> list[Leg]:
+    """Return a straight leg, m, followed by a turn, rad."""
+    return [driving.straight(length, speed), *([driving.turn(angle, 5.0, speed)] if angle else [])]
 
 
-def plan_lap(seconds: float, start_ns: int, aside: float = 0.0) -> Course:
-    """The course around the lander for a time, as often as it takes; it begins in the south-west."""
+def plan_lap(seconds: float, start_ns: int, offset: float = 0.0) -> Course:
+    """Return laps around the lander for a time, from the south-west."""
     side = _plan_side()
     once = driving.course(side, 120.0).pose[-1]
     nominal = sum(leg.seconds for leg in side)
     legs = side * (int(seconds / nominal) + 1)
-    # Four sides, each turned by a right angle, come back to the start: this is what they turn about.
+    # Four sides, each rotated by a right angle, are a closed lap around this centre.
     x, y = once[:2]
-    start = _step_aside((-(x - y) / 2, -(x + y) / 2, 0.0), aside)
+    start = _shift_left((-(x - y) / 2, -(x + y) / 2, 0.0), offset)
     return driving.course(legs, seconds, start_ns, start)
 
 
 ROCK = np.array([0.045, 0.04, 0.035])
-"""m: its half lengths."""
-PLACE = np.array([1.20, 0.20])
-"""m ahead and to the right of Origin: where it lies."""
-ABOVE, INSIDE = 0.25, 0.02
-"""m over rock and container from where the gripper goes down, and over the container's rim at the end."""
-PARTS = (0.08, 0.28, 0.36, 0.46, 0.56, 0.70, 0.76, 0.84, 0.98)
-"""When of the whole time: it starts, is over the rock, at it, has grasped it, has lifted it, is over the
-container, at it, has let go, is back."""
+"""Half lengths of the rock, m."""
+ROCK_POSITION = np.array([1.20, 0.20])
+"""Position of the rock ahead and to the right of Origin, m."""
+KEY_TIMES = (0.08, 0.28, 0.36, 0.46, 0.56, 0.70, 0.76, 0.84, 0.98)
+"""Relative times of the key poses: start, above the rock, at it, grasped, lifted, above the container, at it,
+released, back."""
 LAVA, PLATE = Material((0.30, 0.16, 0.12), 0.25), Material((0.7, 0.7, 0.68), 0.6)
 
 
 @dataclass(frozen=True, eq=False)
-class Picking:
-    """One rock that is picked up."""
+class RockPicking:
+    """Motion of AuxArm and the rock in a rock picking."""
 
     rover: Rover
     land: Terrain
-    T_world_origin: Floats  # (4, 4), where the rover stands
-    seconds: float  # how long all of it takes
+    T_world_origin: Floats  # (4, 4)
+    seconds: float  # duration
+    approach_height: float = 0.25  # of the gripper over rock and container, m
+    release_height: float = 0.02  # over the container's rim, m
 
     @cached_property
     def tip(self) -> Floats:
@@ -275,70 +272,70 @@ class Picking:
 
     @cached_property
     def rock(self) -> Floats:
-        """(3,) in Origin: the middle of the rock as it lies on the ground, m."""
-        flat = se3.apply(self.T_world_origin, np.array([*PLACE, 0.0]))
-        there = np.array([*flat[:2], float(self.land.at(flat[:2])) + ROCK[2]])
-        return se3.apply(se3.invert(self.T_world_origin), there)
+        """(3,) initial centre of the rock in Origin, m."""
+        level = se3.apply(self.T_world_origin, np.array([*ROCK_POSITION, 0.0]))
+        centre = np.array([*level[:2], float(self.land.at(level[:2])) + ROCK[2]])
+        return se3.apply(se3.invert(self.T_world_origin), centre)
 
     @cached_property
     def keys(self) -> Floats:
-        """Joint angles (10, 7) in rad at the beginning and at `PARTS`."""
-        rest, box = np.array(JOINTS["Aux"]), self.rim.mean(axis=0)
-        up = np.array([0.0, 0.0, -ABOVE])  # z is down
-        over = self._reach(self.rock + up, rest)
-        at = self._reach(self.rock, over)
-        carried = self._reach(box + up, over)
-        placed = self._reach(box - np.array([0.0, 0.0, INSIDE]), carried)
+        """Joint angles (10, 7), rad, at the start and at `KEY_TIMES`."""
+        rest, box = np.array(JOINTS_RAD["Aux"]), self.rim.mean(axis=0)
+        up = np.array([0.0, 0.0, -self.approach_height])  # z is down
+        over = self._solve_joints(self.rock + up, rest)
+        at = self._solve_joints(self.rock, over)
+        carried = self._solve_joints(box + up, over)
+        placed = self._solve_joints(box - np.array([0.0, 0.0, self.release_height]), carried)
         return np.array([rest, rest, over, at, at, over, carried, placed, placed, rest])
 
-    def _reach(self, goal: Floats, start: Floats) -> Floats:
-        """Return angles (7,) with the tip at a place (3,) in Origin, near to others, gripper downwards."""
+    def _solve_joints(self, goal: Floats, start: Floats) -> Floats:
+        """Return angles (7,) with the tip at a goal (3,) in Origin, near `start`, with the gripper down."""
         from scipy.optimize import least_squares
 
         arm = self.rover.robot.constants["arm"]
         limits = np.array(arm["lower"]), np.array(arm["upper"])
         base = self.rover.robot.frames.lookup("Origin", "AuxArm (base)")
 
-        def miss(angles: Floats) -> Floats:
+        def residual(angles: Floats) -> Floats:
             end = base @ self.rover.arm_end(angles[None])[0]
             off = se3.apply(end, self.tip) - goal
             return np.concatenate([100 * off, 0.3 * (end[:3, 2] - [0.0, 0.0, 1.0]), 0.01 * (angles - start)])
 
-        best = least_squares(miss, np.clip(start, *limits), bounds=limits)
-        if np.linalg.norm(miss(best.x)[:3]) > 0.5:  # 5 mm
+        best = least_squares(residual, np.clip(start, *limits), bounds=limits)
+        if np.linalg.norm(residual(best.x)[:3]) > 0.5:  # 5 mm
             raise UsageError("the arm does not reach the rock on this ground", hint="another --seed")
         return best.x
 
     def joints(self, elapsed: Floats) -> Floats:
-        """True angles (n, 7) in rad of AuxArm at seconds (n,): from key to key, without a jerk."""
-        part = np.clip(elapsed / self.seconds, 0.0, 1.0)
-        times = np.array([0.0, *PARTS])
-        key = np.clip(np.searchsorted(times, part, side="right") - 1, 0, len(times) - 2)
-        u = np.clip((part - times[key]) / (times[key + 1] - times[key]), 0.0, 1.0)
+        """Return the true angles (n, 7) of AuxArm, rad, at seconds (n,): minimum-jerk motion between keys."""
+        fraction = np.clip(elapsed / self.seconds, 0.0, 1.0)
+        times = np.array([0.0, *KEY_TIMES])
+        key = np.clip(np.searchsorted(times, fraction, side="right") - 1, 0, len(times) - 2)
+        u = np.clip((fraction - times[key]) / (times[key + 1] - times[key]), 0.0, 1.0)
         smooth = (u**3 * (10 - 15 * u + 6 * u**2))[:, None]
         return self.keys[key] * (1 - smooth) + self.keys[key + 1] * smooth
 
     def tips(self, elapsed: Floats) -> Floats:
-        """Where the tip is in the world (n, 3) at seconds (n,), m."""
+        """Return the positions (n, 3) of the tip in the world, m, at seconds (n,)."""
         base = self.rover.robot.frames.lookup("Origin", "AuxArm (base)")
         return se3.apply(self.T_world_origin @ base @ self.rover.arm_end(self.joints(elapsed)), self.tip)
 
-    def held(self, elapsed: Floats) -> Mask:
-        """Whether the gripper holds the rock at seconds (n,): from the grasp until it lets go."""
-        part = elapsed / self.seconds
-        return (part >= PARTS[3]) & (part < PARTS[6] + (PARTS[7] - PARTS[6]) / 2)
+    def is_held(self, elapsed: Floats) -> Mask:
+        """Return whether the gripper holds the rock at seconds (n,)."""
+        fraction = elapsed / self.seconds
+        return (fraction >= KEY_TIMES[3]) & (fraction < KEY_TIMES[6] + (KEY_TIMES[7] - KEY_TIMES[6]) / 2)
 
-    def rocks(self, elapsed: Floats) -> Floats:
-        """Where the middle of the rock is in the world (n, 3) at seconds (n,), m; at the end in the box."""
-        lying, tips, held = se3.apply(self.T_world_origin, self.rock), self.tips(elapsed), self.held(elapsed)
-        last = self.tips(np.array([self.seconds * PARTS[6]]))
-        after = elapsed / self.seconds >= PARTS[7] - (PARTS[7] - PARTS[6]) / 2
-        return np.where(held[:, None], tips, np.where(after[:, None], last, lying))
+    def rock_positions(self, elapsed: Floats) -> Floats:
+        """Return the centres (n, 3) of the rock in the world, m, at seconds (n,); at the end in the box."""
+        first, tips = se3.apply(self.T_world_origin, self.rock), self.tips(elapsed)
+        last = self.tips(np.array([self.seconds * KEY_TIMES[6]]))
+        after = elapsed / self.seconds >= KEY_TIMES[7] - (KEY_TIMES[7] - KEY_TIMES[6]) / 2
+        return np.where(self.is_held(elapsed)[:, None], tips, np.where(after[:, None], last, first))
 
     def solids(self) -> list[Solid]:
-        """Return the rock on its way, and the container."""
+        """Return the moving rock and the container."""
         times = np.arange(int(self.seconds / TRACK_STEP_S) + 40, dtype=np.float64) * TRACK_STEP_S
-        rock = ellipsoid("rock", np.zeros(3), ROCK, LAVA).moving(self.rocks(times))
+        rock = ellipsoid("rock", np.zeros(3), ROCK, LAVA).moving(self.rock_positions(times))
         return [rock, *self._build_container()]
 
     def _build_container(self) -> list[Solid]:

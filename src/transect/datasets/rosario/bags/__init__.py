@@ -1,8 +1,8 @@
-"""Rosario dataset, raw: stereo PNG, imu, NMEA, wheels and ground truth of the weed-removing robot.
+"""Raw Rosario data set (4.4): stereo PNG, IMU, NMEA, wheels and ground truth of the weed-removing robot.
 
-Document 001, 4.4. Gyro deg/s become rad/s and milli-g m/s2 (the calibration file's offsets subtracted), turns
-per minute m/s at the rim, stepper units radians to the left; what was read stands beside as `..._raw`. Times
-are the computer's.
+Units are converted: deg/s to rad/s and milli-g to m/s2 (after subtraction of the calibrated offsets), turns
+per minute to m/s at the rim, stepper units to radians to the left; raw values are in columns `..._raw`. Times
+are those of the computer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from transect.formats.shared.interface import Match, no
 
-from .files import KINDS, is_of_rosario_alone, kind_of
+from .files import KINDS, is_specific_name, kind_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def recognises(source: Source) -> Match:
-    """Look at file names only: zed/left_<time>.png, imu.log, gps.log, odometry.log, sequence0N_gt.txt."""
+    """Recognise file names: zed/left_<time>.png, imu.log, gps.log, odometry.log, sequence0N_gt.txt."""
     named = [(kind, name) for name in source.names if (kind := kind_of(name))]
     kinds = {kind for kind, _ in named}
-    is_specific = any(is_of_rosario_alone(kind, name) for kind, name in named)
+    is_specific = any(is_specific_name(kind, name) for kind, name in named)
     shown = ", ".join(kind for kind in KINDS if kind in kinds)
     if len(kinds) >= 2:
-        sure = 0.6 + 0.1 * min(len(kinds) - 2, 2) + (0.15 if is_specific else 0.0)
-        return Match(sure, f"it has Rosario's {shown}")
+        confidence = 0.6 + 0.1 * min(len(kinds) - 2, 2) + (0.15 if is_specific else 0.0)
+        return Match(confidence, f"it has Rosario's {shown}")
     if is_specific:
         return Match(0.5, f"it has files named as Rosario's {shown}")
     if kinds:
@@ -41,9 +41,9 @@ def read(source: Source, sequence: str | int | None = None) -> Recording:
     Parameters
     ----------
     source : Source
-        A sequence's folder, or one that holds sequences' folders.
+        Folder of a sequence, or of several.
     sequence : str or int, optional
-        Which, where there are several: "01".
+        Number of the sequence, such as "01", if there are several.
     """
     from . import reading
 
@@ -51,7 +51,7 @@ def read(source: Source, sequence: str | int | None = None) -> Recording:
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a sequence, laid out as the published scripts expect it.
+    """Write a sequence in the layout of the published scripts.
 
     ``sequence0N/{zed/, imu.log, gps.log, odometry_raw.log or odometry.log}``, ``calibration0N.yaml`` and
     ``sequence0N_gt.txt``; times to the microsecond, all values exactly.

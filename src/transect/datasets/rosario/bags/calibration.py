@@ -1,6 +1,6 @@
-"""A Rosario sequence's calibration: Kalibr's cameras, and where the imu and the antenna are.
+"""Calibration of a Rosario sequence: Kalibr's cameras, and the poses of the IMU and the antenna.
 
-`calibration0N.yaml` of the published scripts and `calibration.txt` of the paper (4.1) are read alike::
+`calibration0N.yaml` of the published scripts and `calibration.txt` of the paper (4.1) have the same content::
 
     cam0: {intrinsics: [fx, fy, cx, cy], distortion_model: radtan, distortion_coeffs: [k1, k2, p1, p2],
            resolution: [672, 376], T_cam_imu: 4 x 4}     # cam0 left, cam1 right; imu points to the camera
@@ -25,39 +25,37 @@ from transect.recording import FrameTree, Loss
 from transect.types import CameraModel
 
 CAMERAS = {"cam0": "left", "cam1": "right"}
-LARGEST = 1_000_000
-"""Bytes; a larger file is no calibration."""
+MAX_FILE_BYTES = 1_000_000
 
 
 @dataclass
-class Calibration:
-    """What a calibration file says."""
+class StereoImuCalibration:
+    """Content of a calibration file."""
 
     cameras: dict[str, CameraModel] = field(default_factory=dict[str, CameraModel])  # `left` and `right`
-    # T_frame_child, metres
+    # T_frame_child, m
     transforms: dict[tuple[str, str], Floats] = field(default_factory=dict[tuple[str, str], Floats])
-    # gyro_offset, acc_offset: (3,) or None, to subtract from what the imu's log says; deg/s and milli-g
-    gyro_offset: Floats | None = None
-    acc_offset: Floats | None = None
+    gyro_offset: Floats | None = None  # (3,) deg/s, to subtract from the log
+    acc_offset: Floats | None = None  # (3,) milli-g, to subtract from the log
     losses: list[Loss] = field(default_factory=list[Loss])
 
     def frames(self, robot_frames: FrameTree, source: str) -> FrameTree:
-        """Return the robot's frames with those of the calibration in their place."""
+        """Return the robot's frames, replaced by those of the calibration."""
         frames = robot_frames.copy()
         for (frame, child), matrix in self.transforms.items():
             frames.add_static(frame, child, matrix, source=source, replace=True)
         return frames
 
-    def put(self, frame: str, child: str, matrix: Floats) -> None:
-        """Enter T_frame_child; raise FrameError if it is not rigid."""
+    def add_transform(self, frame: str, child: str, matrix: Floats) -> None:
+        """Add T_frame_child; raise FrameError if it is not rigid."""
         FrameTree().add_static(frame, child, matrix)
         self.transforms[frame, child] = matrix
 
 
-def read_calibration(data: bytes, file: str) -> Calibration:
-    """Read a calibration file; parts that are missing or malformed leave the robot's own values standing."""
-    result = Calibration()
-    if len(data) > LARGEST:
+def read_calibration(data: bytes, file: str) -> StereoImuCalibration:
+    """Read a calibration file; missing or malformed parts keep the robot's values."""
+    result = StereoImuCalibration()
+    if len(data) > MAX_FILE_BYTES:
         result.losses.append(Loss(file, "not a calibration: it is too large for one"))
         return result
     try:
@@ -85,9 +83,9 @@ def read_calibration(data: bytes, file: str) -> Calibration:
 
 
 def _numbers(content: Mapping[str, Any], name: str, *shape: int) -> Floats:
-    """Return a list of numbers, or a list of lists; numbers such as 5e-05 are text to YAML.
+    """Return a list of numbers, or a list of lists; numbers such as 5e-05 are text in YAML.
 
-    The shape is checked before anything is expanded: aliases of aliases can stand for a billion numbers.
+    The shape is checked first, as nested aliases can expand to a billion numbers.
     """
     values = content.get(name)
     rows: Any = values if len(shape) == 2 else [values]
@@ -102,10 +100,10 @@ def _numbers(content: Mapping[str, Any], name: str, *shape: int) -> Floats:
     return numbers
 
 
-def _camera(content: Mapping[str, Any], part: str, result: Calibration) -> None:
+def _camera(content: Mapping[str, Any], part: str, result: StereoImuCalibration) -> None:
     name = CAMERAS[part]
     if "T_cam_imu" in content:
-        result.put("imu", f"{name}_camera", se3.invert(_numbers(content, "T_cam_imu", 4, 4)))
+        result.add_transform("imu", f"{name}_camera", se3.invert(_numbers(content, "T_cam_imu", 4, 4)))
     fx, fy, cx, cy = _numbers(content, "intrinsics", 4)
     width, height = _numbers(content, "resolution", 2)
     model = str(content.get("distortion_model", "none"))
@@ -121,7 +119,7 @@ def _camera(content: Mapping[str, Any], part: str, result: Calibration) -> None:
     )
 
 
-def _imu(content: Mapping[str, Any], _: str, result: Calibration) -> None:
+def _imu(content: Mapping[str, Any], _: str, result: StereoImuCalibration) -> None:
     if "gyro_offset" in content:
         result.gyro_offset = _numbers(content, "gyro_offset", 3)
     if "acc_offset" in content:
@@ -131,12 +129,14 @@ def _imu(content: Mapping[str, Any], _: str, result: Calibration) -> None:
             _numbers(content, "position_imu_baselink", 3),
             _numbers(content, "rotation_imu_baselink", 4),
         )
-        result.put("base_link", "imu", se3.from_quaternion(turn, xyz))
+        result.add_transform("base_link", "imu", se3.from_quaternion(turn, xyz))
 
 
-def _gps(content: Mapping[str, Any], _: str, result: Calibration) -> None:
-    # Table 1 gives the antenna no rotation, whatever the file says (see errata).
-    result.put("base_link", "gps", se3.from_matrix(np.eye(3), _numbers(content, "position_gps_baselink", 3)))
+def _gps(content: Mapping[str, Any], _: str, result: StereoImuCalibration) -> None:
+    # In Table 1 the antenna has no rotation; that of the file is ignored (errata).
+    result.add_transform(
+        "base_link", "gps", se3.from_matrix(np.eye(3), _numbers(content, "position_gps_baselink", 3))
+    )
 
 
 def calibration_text(
@@ -145,7 +145,7 @@ def calibration_text(
     gyro_offset: Any = None,
     acc_offset: Any = None,
 ) -> str:
-    """Return the text of a calibration file; every number reads back the same."""
+    """Return the text of a calibration file; all numbers are read back unchanged."""
     import yaml
 
     imu: dict[str, Any] = {}

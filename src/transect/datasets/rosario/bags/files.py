@@ -1,6 +1,6 @@
-"""Which files of a folder are which part of a Rosario sequence.
+"""Assignment of files to the parts of a Rosario sequence, by their names.
 
-Two layouts are known: the paper's (document 001, Fig. 4 and 4.4) and that of the published scripts,
+Two layouts are supported: that of the paper (Fig. 4 and 4.4) and that of the published scripts,
 ``sequence0N/{zed/, imu.log, gps.log, odometry_raw.log}`` with ``calibration0N.yaml`` and
 ``sequence0N_gt.txt`` beside the folder. They differ in names only.
 """
@@ -36,20 +36,20 @@ class Sequence:
     """The files of one sequence."""
 
     name: str  # name of its folder
-    number: str = ""  # `01` to `06`, or "" where no name says
+    number: str = ""  # `01` to `06`, "" if unknown
     files: dict[str, File] = field(default_factory=dict[str, File])  # by the kinds `KINDS`, without images
     # all files of the image folder, in the recording's own source
     images: list[str] = field(default_factory=list[str])
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a file from its name, "" if it is none of Rosario's."""
+    """Return the kind of a file by its name, "" for other files."""
     match = _KIND.fullmatch(name.rpartition("/")[2])
     return (match.lastgroup or "") if match else ""
 
 
-def is_of_rosario_alone(kind: str, name: str) -> bool:
-    """Tell whether hardly any other recording has a file of that name; a groundtruth.txt many have."""
+def is_specific_name(kind: str, name: str) -> bool:
+    """Return whether the name of a file is specific to Rosario, unlike groundtruth.txt."""
     if kind == "truth":
         return _NUMBER.search(name.rpartition("/")[2]) is not None
     return kind in ("images", "odometry_raw")
@@ -71,7 +71,7 @@ def find_sequences(source: Source) -> list[Sequence]:
         for sequence in _owners(found, kind, name):
             sequence.files.setdefault(kind, (source, name))
     if "" in found:
-        _look_beside(source, found[""])
+        _find_beside(source, found[""])
     return sorted(found.values(), key=lambda s: s.name)
 
 
@@ -93,7 +93,7 @@ def _number(name: str) -> str:
 
 
 def _owners(found: dict[str, Sequence], kind: str, name: str) -> Iterable[Sequence]:
-    """Return whose a calibration or ground truth is: the sequence of its folder, of its number, or all."""
+    """Return the sequences of a calibration or ground truth: that of its folder, of its number, or all."""
     folder, _, base = name.rpartition("/")
     match = _NUMBER.search(base)
     if folder in found and (not match or found[folder].number in ("", match[1])):
@@ -107,8 +107,8 @@ def _owners(found: dict[str, Sequence], kind: str, name: str) -> Iterable[Sequen
     return numbered
 
 
-def _look_beside(source: Source, sequence: Sequence) -> None:
-    """Find calibration and ground truth next to the folder that was opened, as the scripts lay them."""
+def _find_beside(source: Source, sequence: Sequence) -> None:
+    """Find calibration and ground truth beside the opened folder, as in the layout of the scripts."""
     if not sequence.number or not source.path.is_dir():
         return
     n = sequence.number
@@ -123,7 +123,7 @@ def _look_beside(source: Source, sequence: Sequence) -> None:
 
 
 def choose_sequence(sequences: list[Sequence], wanted: str | int | None, where: str) -> Sequence:
-    """Return the sequence that was asked for, or the only one there is."""
+    """Return the selected sequence, or the only one."""
     numbers = [s.number or s.name for s in sequences]
     if wanted is None and len(sequences) == 1:
         return sequences[0]
@@ -135,7 +135,7 @@ def choose_sequence(sequences: list[Sequence], wanted: str | int | None, where: 
 
 
 def no_sequence(wanted: str | int | None, known: Collection[str], where: str, first: str) -> UsageError:
-    """Return the error for a sequence that is not there, or not named though there are several."""
+    """Return the error for an unknown sequence, or for several without a selection."""
     several, none = f"there are {len(known)} sequences here", f"there is no sequence {wanted!r} here"
     named = f"--option sequence={first} (in Python sequence={first!r})"
     return UsageError(

@@ -1,4 +1,4 @@
-"""Reading sequences of the Rosario dataset."""
+"""Reader of sequences of the Rosario data set."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from transect.recording import Loss, Parsed, Recording, Source, Stream, cache
 from transect.types import Image, Imu, Pose, WheelState
 
 from ..catalogue import entry_of
-from .calibration import Calibration, read_calibration
+from .calibration import StereoImuCalibration, read_calibration
 from .files import LOGS, File, Sequence, choose_sequence, find_sequences, kind_of
 from .tables import is_telegram, read_imu, read_odometry, read_odometry_raw, read_truth
 
 _IMAGE = r"(?i){}_(?P<s>[0-8]?\d{{1,9}})(?:\.(?P<f>\d{{1,9}}))?\.png"
 _NO_OFFSETS = "Imu: no offsets are known, none are subtracted"
-_STRAIGHT = "Odometry/Raw: straight ahead is -5.67 units of steering; the cleaned log has that taken off"
+_STRAIGHT = "Odometry/Raw: straight ahead is -5.67 units of steering, which the cleaned log does not contain"
 _ANTENNA = (
-    "GroundTruth is the track of the gps antenna, 1.8 m ahead of base_link; its axes are those of the robot "
-    "at the start, its origin where the antenna began (4.7, see errata)"
+    "GroundTruth is the track of the GPS antenna, 1.8 m ahead of base_link, in the axes of the robot at the "
+    "start, from the antenna's first position (4.7, see errata)"
 )
 
 
@@ -55,9 +55,9 @@ def read(source: Source, sequence: str | int | None = None) -> Recording:
     )
 
 
-def _calibration(chosen: Sequence) -> tuple[Calibration, str]:
+def _calibration(chosen: Sequence) -> tuple[StereoImuCalibration, str]:
     if "calibration" not in chosen.files:
-        return Calibration(), ""
+        return StereoImuCalibration(), ""
     source, name = chosen.files["calibration"]
     source.touch(name)
     return read_calibration(source.document(name), name), name
@@ -90,12 +90,12 @@ def _image_table(names: list[str], side: str) -> Parsed:
 
 
 def _stray_images(chosen: Sequence) -> list[Loss]:
-    """Return the images whose name is no time."""
+    """Return the loss of images whose name is not a time."""
     _, _, others = stamps_of_names(chosen.images, _IMAGE.format("(?:left|right)"))
     return [Loss(others[0], "the name is not <camera>_<seconds>.png", count=len(others))] if others else []
 
 
-def _imu_streams(chosen: Sequence, calibration: Calibration) -> list[Stream]:
+def _imu_streams(chosen: Sequence, calibration: StereoImuCalibration) -> list[Stream]:
     if "imu" not in chosen.files:
         return []
     source, name = chosen.files["imu"]
@@ -117,7 +117,7 @@ def _gps_streams(chosen: Sequence) -> list[Stream]:
 
 
 def _wheel_streams(chosen: Sequence) -> list[Stream]:
-    """Return the cleaned and the raw log of the motors; where both are there, the cleaned one is derived."""
+    """Return the cleaned and the raw log of the motors; if both exist, the cleaned one is derived."""
     streams: list[Stream] = []
     for kind, name in (("odometry_raw", "Odometry/Raw"), ("odometry", "Odometry")):
         if kind in chosen.files:
@@ -144,7 +144,7 @@ def _truth_streams(chosen: Sequence) -> list[Stream]:
 
 
 def _unread(source: Source, chosen: Sequence) -> list[str]:
-    """Return a note on the texts beside the logs of a sequence that have none of their names."""
+    """Return a note on text files beside the logs of a sequence with other names."""
     folders = {name.rpartition("/")[0] for kind, (_, name) in chosen.files.items() if kind in LOGS}
     others = [
         name
@@ -157,13 +157,13 @@ def _unread(source: Source, chosen: Sequence) -> list[str]:
     return [f"not read: {', '.join(others)}: the logs of a sequence are called {known}"] if others else []
 
 
-def _notes(chosen: Sequence, calibration: Calibration) -> tuple[str, ...]:
+def _notes(chosen: Sequence, calibration: StereoImuCalibration) -> tuple[str, ...]:
     notes: list[str] = []
     if "imu" in chosen.files:
         known = calibration.gyro_offset is not None or calibration.acc_offset is not None
         notes.append("Imu: the calibration file's offsets are subtracted" if known else _NO_OFFSETS)
     if "calibration" not in chosen.files:
-        notes.append("no calibration file: cameras are the robot's, and where the imu sits is not known")
+        notes.append("no calibration file: cameras are the robot's, and the pose of the IMU is unknown")
     if "odometry_raw" in chosen.files:
         notes.append(_STRAIGHT)
     return (*notes, _ANTENNA) if "truth" in chosen.files else tuple(notes)

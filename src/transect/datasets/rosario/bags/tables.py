@@ -1,4 +1,4 @@
-"""The text files of a Rosario sequence as tables: IMU, wheels, ground truth. Their units end here."""
+"""The text files of a Rosario sequence as tables in SI units: IMU, wheels, ground truth."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from transect.recording import Loss, Parsed, arrow
 from transect.recording.text import TextPiece, Tokens, line_pieces, read_twice, scan
 from transect.types import Imu, Pose, WheelState
 
-from ..robot.geometry import FASTEST, Geometry, si_from_raw
+from ..robot.geometry import MAX_SPEED_M_S, WeederGeometry, si_from_raw
 
 RAW = ("left_raw", "right_raw", "steering_raw", "direction_raw")
-"""Columns of what was read."""
-LONG, SHORT = (9, 13, 16, 17), (0, 1, 2, 3)
-"""Where left, right, steering and direction stand in a telegram of the motors: of all 18 fields, or of 4."""
+"""Columns of raw values."""
+LONG_FIELDS, SHORT_FIELDS = (9, 13, 16, 17), (0, 1, 2, 3)
+"""Indices of left, right, steering and direction in a telegram of the motors: of all 18 fields, or of 4."""
 _TELEGRAM = re.compile(rb"\s*(\d{1,10}(?:\.\d+)?)\s+(\S+\s+\S+)\s*")
 _RAW_LINE = re.compile(rb"\s*[^\s,]+[ \t]+[^\s,]+[ \t]+[^\s,]*,")
 _SIGN = re.compile(r"\s*([01])(?![0-9.])")
@@ -39,13 +39,13 @@ def read_imu(
     Offsets (3,) are in the log's units and are subtracted, as the published scripts do.
     """
 
-    def read(piece: TextPiece) -> _Lines:
+    def read(piece: TextPiece) -> _ValidLines:
         tokens = scan(piece.data, before=piece.newlines)
         lines, losses = _imu_lines(tokens, file)
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
-        return _Lines(tokens, lines, t_ns, (*losses, *untimed, *piece.losses))
+        return _ValidLines(tokens, lines, t_ns, (*losses, *untimed, *piece.losses))
 
-    def build(found: _Lines, documented: bool) -> Parsed:
+    def build(found: _ValidLines, documented: bool) -> Parsed:
         tokens, lines = found.tokens, found.lines
         values = _last_six(tokens, lines, tokens.values)
         gyro, acc = si_from_raw(values[:, :3], values[:, 3:], gyro_offset, acc_offset)
@@ -56,15 +56,15 @@ def read_imu(
             columns |= {f"undocumented_{n}": arrow.strings(_texts(tokens, lines, n, long)) for n in (1, 2)}
         return Parsed(arrow.table(found.t_ns, columns, units=Imu.units()), found.losses)
 
-    def judge(every: Iterable[_Lines]) -> bool:
+    def judge(every: Iterable[_ValidLines]) -> bool:
         return all((found.tokens.counts[found.lines] != 9).all() for found in every)
 
     return read_twice(content, file, read, judge, build)
 
 
 @dataclass(frozen=True, eq=False)
-class _Lines:
-    """The lines of a piece that are sound (indices), with their times, and what is lost of the others."""
+class _ValidLines:
+    """Valid lines of a piece (indices), with their times, and the losses."""
 
     tokens: Tokens
     lines: Ints
@@ -87,33 +87,33 @@ def _last_six(tokens: Tokens, lines: Ints, of: NDArray[Any]) -> NDArray[Any]:
     return of[(tokens.first[lines + 1] - 6)[:, None] + np.arange(6)]
 
 
-def _texts(tokens: Tokens, lines: Ints, number: int, there: Mask) -> list[str]:
-    wanted = zip((tokens.first[lines] + number).tolist(), there.tolist(), strict=True)
-    return [tokens.text(token) if given else "" for token, given in wanted]
+def _texts(tokens: Tokens, lines: Ints, number: int, is_present: Mask) -> list[str]:
+    selected = zip((tokens.first[lines] + number).tolist(), is_present.tolist(), strict=True)
+    return [tokens.text(token) if present else "" for token, present in selected]
 
 
 def read_odometry(content: Content, file: str) -> Iterator[Parsed]:
     """Read `<time> <left> <right> <angle> <direction>` (4.4.1): the paper's m/s, or the cleaned log's RPM.
 
-    Which of the two it is shows in their size: no weeding robot drives at 3 m/s.
+    The two differ in size: no weeding robot drives at 3 m/s.
     """
 
-    def read(piece: TextPiece) -> _Lines:
+    def read(piece: TextPiece) -> _ValidLines:
         tokens, lines, losses = read_lines(piece, file, (5,), comments=False)
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
         direction = tokens.column(4, lines)
         known = np.isin(direction, (-1.0, 0.0, 1.0)) | np.isnan(direction)
         odd = lines_lost(tokens, lines[~known], "the direction is neither 1 nor -1", file)
-        return _Lines(tokens, lines[known], t_ns[known], (*losses, *untimed, *odd))
+        return _ValidLines(tokens, lines[known], t_ns[known], (*losses, *untimed, *odd))
 
-    def build(found: _Lines, judged: tuple[bool, bool]) -> Parsed:
+    def build(found: _ValidLines, judged: tuple[bool, bool]) -> Parsed:
         in_rpm, coded = judged
-        because = "else they were too fast" if in_rpm else "4.4.1"
-        note = f"{file}: wheel speeds are taken as {'turns per minute' if in_rpm else 'm/s'} ({because})"
+        reason = "else they would be too fast" if in_rpm else "4.4.1"
+        note = f"{file}: wheel speeds are in {'turns per minute' if in_rpm else 'm/s'} ({reason})"
         values = found.tokens.block(1, 4, found.lines)
         return Parsed(_wheel_table(found.t_ns, values, in_rpm, coded), found.losses, (note,))
 
-    def judge(every: Iterable[_Lines]) -> tuple[bool, bool]:
+    def judge(every: Iterable[_ValidLines]) -> tuple[bool, bool]:
         fast = slow = 0
         directions: list[Floats] = []
         for found in every:
@@ -126,25 +126,25 @@ def read_odometry(content: Content, file: str) -> Iterator[Parsed]:
 
 
 def is_telegram(head: bytes) -> bool:
-    """Tell from the beginning of a file whether its lines are `<time> <token> <csv>`."""
+    """Return whether the lines of a file are `<time> <token> <csv>`, by its start."""
     return _RAW_LINE.match(head) is not None
 
 
 def count_fast(speeds: Floats) -> tuple[int, int]:
-    """Return how many of wheel speeds (n, 2) are too fast to be m/s, and how many are not."""
-    fast = np.abs(speeds[(speeds != 0) & ~np.isnan(speeds)]) > FASTEST
+    """Return the numbers of wheel speeds (n, 2) that are too fast to be m/s, and that are not."""
+    fast = np.abs(speeds[(speeds != 0) & ~np.isnan(speeds)]) > MAX_SPEED_M_S
     return int(fast.sum()), int((~fast).sum())
 
 
 def are_rpm(fast: int, slow: int) -> bool:
-    """Tell by what `count_fast` found whether speeds are turns per minute: half of them cannot be m/s."""
+    """Return whether speeds are turns per minute, by `count_fast`: at least half are too fast."""
     return fast > 0 and fast >= slow
 
 
 def read_odometry_raw(content: Content, file: str) -> Iterator[Parsed]:
     """Read `<time> <token> <csv>`: telegrams of the motors, speeds in RPM, direction 0 forwards, 1 backwards.
 
-    There are ten a second, so a line at a time will do.
+    At ten lines a second, they are parsed one by one.
     """
     for piece in line_pieces(content, file):
         yield _read_telegrams(piece, file)
@@ -180,9 +180,9 @@ def _telegram(line: bytes) -> tuple[int, list[float], str]:
     fields = text.split()[1].split(",")
     if t_ns >= 2**63:
         raise ValueError("the first value is not a time")
-    if len(fields) != len(SHORT) and len(fields) <= LONG[-1]:
-        raise ValueError(f"fewer than {LONG[-1] + 1} fields in the telegram")
-    left, right, angle, direction = (fields[i] for i in telegram_places(fields))
+    if len(fields) != len(SHORT_FIELDS) and len(fields) <= LONG_FIELDS[-1]:
+        raise ValueError(f"fewer than {LONG_FIELDS[-1] + 1} fields in the telegram")
+    left, right, angle, direction = (fields[i] for i in telegram_fields(fields))
     sign = _SIGN.match(direction)
     if sign is None:
         raise ValueError("the direction is neither 0 nor 1")
@@ -192,20 +192,20 @@ def _telegram(line: bytes) -> tuple[int, list[float], str]:
         raise ValueError("text in place of a number") from None
 
 
-def telegram_places(fields: list[str]) -> tuple[int, ...]:
-    """Return where left and right wheel, steering and direction stand among the fields of a telegram."""
-    return SHORT if len(fields) == len(SHORT) else LONG
+def telegram_fields(fields: list[str]) -> tuple[int, ...]:
+    """Return the indices of left and right wheel, steering and direction in a telegram."""
+    return SHORT_FIELDS if len(fields) == len(SHORT_FIELDS) else LONG_FIELDS
 
 
 def has_own_coding(direction: Floats) -> bool:
-    """Tell whether directions (n,) are coded as the motors do, 0 forwards and 1 backwards, not 1 and -1."""
+    """Return whether directions (n,) have the motors' code, 0 forwards and 1 backwards, not 1 and -1."""
     return bool((direction == 0).any() and not (direction < 0).any())
 
 
 @cache
-def weeder() -> Geometry:
-    """Return the robot whose wheels these are."""
-    return Geometry.of(robots.load("weeder"))
+def weeder() -> WeederGeometry:
+    """Return the geometry of the robot."""
+    return WeederGeometry.of(robots.load("weeder"))
 
 
 def wheel_motion(values: Floats, in_rpm: bool, coded: bool) -> tuple[Floats, Floats]:
@@ -214,11 +214,11 @@ def wheel_motion(values: Floats, in_rpm: bool, coded: bool) -> tuple[Floats, Flo
     Parameters
     ----------
     values : (n, 4) array
-        Left, right, steering and direction as read.
+        Left, right, steering and direction of the file.
     in_rpm : bool
         Whether left and right are turns per minute, else m/s.
     coded : bool
-        Whether the direction is coded as the motors do; see `has_own_coding`.
+        Whether the direction has the motors' code; see `has_own_coding`.
     """
     direction = values[:, 3]
     backwards = direction == 1 if coded else direction < 0
@@ -229,7 +229,7 @@ def wheel_motion(values: Floats, in_rpm: bool, coded: bool) -> tuple[Floats, Flo
 
 
 def _wheel_table(t_ns: Ints, values: Floats, in_rpm: bool, coded: bool) -> Any:
-    """Return the wheels' motion, and beside it what was read."""
+    """Return the table of the wheels' motion, with the raw values."""
     speeds, steering = wheel_motion(values, in_rpm, coded)
     columns = {"wheel_velocity": speeds, "steering": steering}
     columns |= {name: values[:, i] for i, name in enumerate(RAW)}
@@ -238,16 +238,18 @@ def _wheel_table(t_ns: Ints, values: Floats, in_rpm: bool, coded: bool) -> Any:
 
 
 def read_truth(content: Content, file: str) -> Iterator[Parsed]:
-    """Read `sequence0N_gt.txt`: time, x, y, z of the antenna; a quaternion behind it means nothing."""
+    """Read `sequence0N_gt.txt`: time, x, y, z of the antenna; the quaternion after it has no meaning."""
 
-    def read(piece: TextPiece) -> _Lines:
+    def read(piece: TextPiece) -> _ValidLines:
         tokens, lines, losses = read_lines(piece, file, (4, 8), comments=False)
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file)
-        return _Lines(tokens, lines, t_ns, (*losses, *untimed))
+        return _ValidLines(tokens, lines, t_ns, (*losses, *untimed))
 
-    def build(found: _Lines, padded: int) -> Parsed:
-        t_ns = _put_zeros_back(found) if padded else found.t_ns
-        notes = (f"{file}: {padded} times had lost the zeros after their point; put back",) if padded else ()
+    def build(found: _ValidLines, padded: int) -> Parsed:
+        t_ns = _restore_zeros(found) if padded else found.t_ns
+        notes = (
+            (f"{file}: {padded} times lack the zeros after the decimal point: restored",) if padded else ()
+        )
         x, y, z = found.tokens.block(1, 3, found.lines).T
         table = arrow.table(t_ns, {"x": x, "y": y, "z": z}, units=Pose.units())
         return Parsed(table, found.losses, notes)
@@ -255,8 +257,8 @@ def read_truth(content: Content, file: str) -> Iterator[Parsed]:
     return read_twice(content, file, read, _count_padded, build)
 
 
-def _count_padded(every: Iterable[_Lines]) -> int:
-    """Return how many times have lost zeros: less than nine digits in a file that has nine elsewhere.
+def _count_padded(every: Iterable[_ValidLines]) -> int:
+    """Return the number of times without leading zeros of the fraction, in a file with nine digits elsewhere.
 
     The published script prints seconds and nanoseconds as two integers.
     """
@@ -267,15 +269,15 @@ def _count_padded(every: Iterable[_Lines]) -> int:
     return short if whole else 0
 
 
-def _decimals(found: _Lines) -> Ints:
-    """Return (n,) how many digits the time of each line has behind its point."""
+def _decimals(found: _ValidLines) -> Ints:
+    """Return the number of decimals (n,) of the time of each line."""
     tokens = found.tokens
     texts = (tokens.text(token) for token in tokens.first[found.lines].tolist())
     return np.fromiter((len(text.partition(".")[2]) for text in texts), np.int64, len(found.lines))
 
 
-def _put_zeros_back(found: _Lines) -> Ints:
-    """Return times whose nanoseconds stand as a number after the point: `6.61000000` is 6.061 s."""
+def _restore_zeros(found: _ValidLines) -> Ints:
+    """Return times whose decimals are nanoseconds without leading zeros: `6.61000000` is 6.061 s."""
     width, t_ns = _decimals(found), found.t_ns.copy()
     short = (width > 0) & (width < 9)
     seconds, fraction = np.divmod(t_ns[short], NS)

@@ -1,4 +1,4 @@
-"""Writing a recording as a Rosario sequence, in the layout of the published scripts."""
+"""Writer of Rosario sequences, in the layout of the published scripts."""
 
 from __future__ import annotations
 
@@ -22,25 +22,22 @@ from transect.recording import Recording, Stream
 from transect.types import CameraModel, Image, Imu, Pose, WheelState
 
 from ..catalogue import entry_of
-from ..robot.geometry import MILLI_G, RADIANS
+from ..robot.geometry import M_S2_PER_MILLI_G, RAD_S_PER_DEG_S
 from .calibration import CAMERAS, calibration_text
-from .tables import RAW, are_rpm, count_fast, has_own_coding, telegram_places, weeder, wheel_motion
-
-DIGITS = 6
-"""Decimals of a second in all times."""
+from .tables import RAW, are_rpm, count_fast, has_own_coding, telegram_fields, weeder, wheel_motion
 
 
 def write_sequence(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write a recording to a new folder; return a sentence for each thing that could not be carried."""
+    """Write a recording to a new folder; return a sentence for each loss."""
     refuse_existing(path)
     entry = entry_of(recording.name)
     number = f"{entry.number:02d}" if entry else _digits(recording.name)
     folder = path / f"sequence{number}"
     folder.mkdir(parents=True, exist_ok=True)
     chosen = _choose(recording)
-    said: list[str] = []
+    losses: list[str] = []
     for side in (side for side in ("left", "right") if side in chosen):
-        said += _write_images(recording, chosen[side], side, folder / "zed")
+        losses += _write_images(recording, chosen[side], side, folder / "zed")
     if "imu" in chosen:
         write_bytes(folder / "imu.log", _imu_text(chosen["imu"]))
     if "fix" in chosen or "velocity" in chosen:
@@ -54,30 +51,30 @@ def write_sequence(recording: Recording, path: Path) -> tuple[str, ...]:
         columns = [_stamps(truth), *(float_texts(column_or_nan(truth, axis)) for axis in "xyz")]
         write_bytes(path / f"sequence{number}_gt.txt", text_rows(columns))
     write_text(path / f"calibration{number}.yaml", _calibration_text(recording, chosen))
-    return (*said, *_not_carried(recording, chosen))
+    return (*losses, *_list_losses(recording, chosen))
 
 
 def _digits(name: str) -> str:
-    """Return the two digits of a recording that is none of the six: 00 unless its name says otherwise."""
+    """Return the two digits of a recording's name, 00 without any, if it is not one of the six."""
     match = re.fullmatch(r"sequence(\d\d)", name)
     return match[1] if match else "00"
 
 
 def _choose(recording: Recording) -> dict[str, Stream]:
-    """Return the streams that have a place, by that place."""
+    """Return the streams that can be written, by part of the sequence."""
     chosen: dict[str, Stream] = {}
     for stream in recording:
-        place = _place(stream)
-        if place and stream.clock == "utc":
-            chosen.setdefault(place, stream)
+        part = _part_of(stream)
+        if part and stream.clock == "utc":
+            chosen.setdefault(part, stream)
     fix, velocity = satellite_streams(recording)
-    for place, stream in (("fix", fix), ("velocity", velocity)):
+    for part, stream in (("fix", fix), ("velocity", velocity)):
         if stream is not None and stream.clock == "utc":
-            chosen[place] = stream
+            chosen[part] = stream
     return chosen
 
 
-def _place(stream: Stream) -> str:
+def _part_of(stream: Stream) -> str:
     if stream.role == "truth":
         return "truth" if stream.type is Pose else ""
     if stream.type is Image:
@@ -88,53 +85,53 @@ def _place(stream: Stream) -> str:
     return "imu" if stream.type is Imu else ""
 
 
-def _not_carried(recording: Recording, chosen: dict[str, Stream]) -> Iterator[str]:
-    carried = {stream.name for stream in chosen.values()}
+def _list_losses(recording: Recording, chosen: dict[str, Stream]) -> Iterator[str]:
+    written = {stream.name for stream in chosen.values()}
     for stream in recording:
-        if stream.name not in carried:
-            yield f"{stream.name} ({stream.type.__name__}) has no place in a Rosario sequence"
-    for place, stream in chosen.items():
-        if place not in ("fix", "velocity") and (stream.t_ns % 1000).any():
+        if stream.name not in written:
+            yield f"{stream.name} ({stream.type.__name__}) cannot be written to a Rosario sequence"
+    for part, stream in chosen.items():
+        if part not in ("fix", "velocity") and (stream.t_ns % 1000).any():
             yield Note(f"{stream.name}: times are written to the microsecond")
         if stream.type is Image and (same := len(stream) - len(np.unique(stream.t_ns // 1000))):
-            yield f"{stream.name}: {same} images share a microsecond with another; of such, one is kept"
+            yield f"{stream.name}: {same} images have the time of another one, to the microsecond: lost"
     truth = chosen.get("truth")
     if truth is not None and truth.child not in ("", "gps"):
         yield Note(f"{truth.name} is of {truth.child}; a Rosario sequence has the track of the antenna")
     if truth is not None and "qw" in truth.columns:
-        yield f"{truth.name}: the attitude has no place in a Rosario sequence"
+        yield f"{truth.name}: the attitude cannot be written to a Rosario sequence"
     for side, camera in _cameras(recording, chosen).items():
         if np.any(camera.coefficients[4:]):
             yield f"the {side} camera has more than four distortion coefficients"
 
 
 def _write_images(recording: Recording, stream: Stream, side: str, folder: Path) -> list[str]:
-    stamps, said = _stamps(stream), list[str]()
-    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".png"), said):
+    stamps, losses = _stamps(stream), list[str]()
+    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".png"), losses):
         write_bytes(folder / f"{side}_{stamps[sample.index]}.png", data)
-    return said
+    return losses
 
 
 def _imu_text(stream: Stream) -> bytes:
-    """Return `imu.log`, with the offsets that reading subtracted put back."""
+    """Return `imu.log`, with the offsets that the reader subtracted."""
     gyro_offset, acc_offset = (stream.meta.get(f"{name}_offset", (0.0, 0.0, 0.0)) for name in ("gyro", "acc"))
     columns = [
         *(
-            _raw_texts(stream, f"gyro_{axis}", RADIANS, offset)
+            _raw_texts(stream, f"gyro_{axis}", RAD_S_PER_DEG_S, offset)
             for axis, offset in zip("xyz", gyro_offset, strict=True)
         ),
         *(
-            _raw_texts(stream, f"acc_{axis}", MILLI_G, offset)
+            _raw_texts(stream, f"acc_{axis}", M_S2_PER_MILLI_G, offset)
             for axis, offset in zip("xyz", acc_offset, strict=True)
         ),
     ]
     others = [stream.column(name) for name in ("undocumented_1", "undocumented_2") if name in stream.columns]
-    # A line that came without the two tokens has them empty, and is written without them.
+    # Lines without the two tokens have them empty, and are written without them.
     return text_rows([_stamps(stream), *others, *columns]).replace(b"   ", b" ")
 
 
 def _raw_texts(stream: Stream, name: str, unit: float, offset: float) -> list[str]:
-    """Return a column in the log's unit: with twelve digits if they read back the same, else with all."""
+    """Return a column in the log's unit: with twelve digits if they are exact, else with all."""
     values = column_or_nan(stream, name)
     with np.errstate(over="ignore"):
         guess = values / unit + offset
@@ -158,36 +155,36 @@ def _wheel_text(stream: Stream) -> tuple[str, bytes]:
 
 
 def _raw_wheels(stream: Stream) -> tuple[Floats, str]:
-    """Return left, right, steering, direction (n, 4) in the log's units, as read where that still holds."""
+    """Return left, right, steering, direction (n, 4) in log units; unchanged rows are raw values."""
     speeds, steering = np.asarray(stream["wheel_velocity"], np.float64), column_or_nan(stream, "steering")
-    was = np.column_stack([column_or_nan(stream, name) for name in RAW])
-    coded = "telegram" in stream.columns or has_own_coding(was[:, 3])
+    raw = np.column_stack([column_or_nan(stream, name) for name in RAW])
+    coded = "telegram" in stream.columns or has_own_coding(raw[:, 3])
     unit = stream.units.get("left_raw") or ("rpm" if are_rpm(*count_fast(speeds)) else "m/s")
     forwards, backwards = (0.0, 1.0) if coded else (1.0, -1.0)
-    # Reading gave the direction to the speeds as their sign, at rest that of a zero.
+    # The reader stores the direction as the sign of the speeds, at rest as that of zero.
     direction = np.where(np.signbit(speeds).any(axis=1), backwards, forwards)
     rim_speed, steering_unit = weeder().rim_speed if unit == "rpm" else 1.0, weeder().steering_unit
-    now = np.column_stack([np.abs(speeds) / rim_speed, steering / steering_unit, direction])
-    known = np.column_stack(wheel_motion(was, unit == "rpm", coded))
-    wanted = np.column_stack([speeds, steering])
-    holds = np.isclose(known, wanted, rtol=1e-12, atol=0.0, equal_nan=True).all(axis=1)
-    holds &= ~np.isnan(was[:, 3])
-    return np.where(holds[:, None], was, now), unit
+    computed = np.column_stack([np.abs(speeds) / rim_speed, steering / steering_unit, direction])
+    motion_of_raw = np.column_stack(wheel_motion(raw, unit == "rpm", coded))
+    motion = np.column_stack([speeds, steering])
+    unchanged = np.isclose(motion_of_raw, motion, rtol=1e-12, atol=0.0, equal_nan=True).all(axis=1)
+    unchanged &= ~np.isnan(raw[:, 3])
+    return np.where(unchanged[:, None], raw, computed), unit
 
 
 def _patch(telegram: str, values: Sequence[float]) -> str:
-    """Return a telegram with those of its four values changed that are others now."""
+    """Return a telegram with its changed values, of four, replaced."""
     token, fields = telegram.split()[0], telegram.split()[1].split(",")
-    *places, turn = telegram_places(fields)
-    for place, value in zip(places, values[:3], strict=True):
-        if float(fields[place]) != value:
-            fields[place] = repr(value)
-    fields[turn] = f"{values[3]:.0f}{fields[turn][1:]}"
+    *indices, direction = telegram_fields(fields)
+    for index, value in zip(indices, values[:3], strict=True):
+        if float(fields[index]) != value:
+            fields[index] = repr(value)
+    fields[direction] = f"{values[3]:.0f}{fields[direction][1:]}"
     return f"{token} {','.join(fields)}"
 
 
 def _cameras(recording: Recording, chosen: dict[str, Stream]) -> dict[str, CameraModel]:
-    """Return the cameras of the pair: those of the image streams, else the ones called left and right."""
+    """Return the camera models of the pair: those of the image streams, else those named left and right."""
     names = {side: chosen[side].camera if side in chosen else side for side in CAMERAS.values()}
     return {side: recording.cameras[name] for side, name in names.items() if name in recording.cameras}
 
@@ -206,4 +203,4 @@ def _calibration_text(recording: Recording, chosen: dict[str, Stream]) -> str:
 
 
 def _stamps(stream: Stream) -> list[str]:
-    return [decimal_from_ns(t, DIGITS) for t in stream.t_ns.tolist()]
+    return [decimal_from_ns(t, 6) for t in stream.t_ns.tolist()]

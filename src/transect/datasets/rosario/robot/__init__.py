@@ -1,1 +1,1 @@
-"""The weed-removing robot of the Rosario dataset (document 001): imu, wheels, antenna, camera calibration."""
+"""The weed-removing robot of the Rosario data set: IMU, wheels, antenna, camera calibration."""

@@ -1,10 +1,10 @@
 """Rosario ground truth with echoed odometry: `sequence0N_new_gt_IMU_frame.txt` and `odometry_sequence0N.txt`.
 
-Tracks that another project derived from the Rosario bags (and one of Flourish). The ground truth is
-nanoseconds written as a float, a position to which a constant was added (it is subtracted here), and a
-quaternion that means nothing. The odometry is what `rostopic echo` prints of a position, without times: of
-Rosario they are found, and its ground truth, which is the track of its RTK receiver, is a measurement too.
-Writing adds the constant again and puts the identity where the quaternion was.
+Tracks that another project derived from the Rosario bags (and one of Flourish). The ground truth consists of
+nanoseconds written as a float, a position with an added constant (which is subtracted here), and a quaternion
+without meaning. The odometry is the output of `rostopic echo` for a position, without times: for Rosario they
+are estimated, and its ground truth, the track of its RTK receiver, is also a measurement. The writer adds the
+constant again, and writes the identity quaternion.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def base_of(name: str) -> str:
 
 
 def recognises(source: Source) -> Match:
-    """Look at file names only."""
+    """Recognise the names of the files."""
     truths = [name for name in source.names if TRUTH.fullmatch(base_of(name))]
     odometries = [name for name in source.names if ODOMETRY.fullmatch(base_of(name))]
     if truths and odometries:
@@ -48,10 +48,10 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
     Parameters
     ----------
     sequence : str or int, optional
-        "01", ... of Rosario, "A" of Flourish; needed where there are several.
+        "01", ... of Rosario, "A" of Flourish; required if there are several.
     stamps : {"auto", "none"}
-        Whether Rosario's odometry gets times of the ground truth's clock where its speed tells them, or
-        stays on the index clock.
+        Whether the times of Rosario's odometry are estimated by its speed, on the clock of the ground truth,
+        or it is on the index clock.
     """
     from . import track_files
 
@@ -59,10 +59,9 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write one sequence to a new folder: its ground truth, its odometry as echoed, its sample images.
+    """Write one sequence to a new folder: ground truth, odometry as echoed, and sample images.
 
-    Everything that came from such a folder reads back exactly; a position from elsewhere to the rounding of
-    the one addition that reading undoes.
+    Data from such a folder are read back exactly; other positions up to the rounding of one addition.
     """
     from .track_files import write_tracks
 

@@ -1,4 +1,4 @@
-"""Reading the published tracks: a ground truth whose times were floats, an echoed odometry."""
+"""Reader and writer of the published tracks: a ground truth with times as floats, an echoed odometry."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from ..bags.files import no_sequence
 from ..catalogue import entry_of
 from . import ODOMETRY, SAMPLE, TRUTH, base_of
 
-ADDED = (1.96, -0.017, 1.02)
-"""Metres: where the imu is in base_link; it was added to Rosario's ground truth."""
+IMU_OFFSET_M = (1.96, -0.017, 1.02)
+"""Position of the IMU in base_link, which was added to Rosario's ground truth."""
 _BLOCK = re.compile(rb"(?m)^x: (\S+)\r?\n\s*y: (\S+)\r?\n\s*z: (\S+)\r?\n---\r?\n?")
 
 
-def find_shift(rosario: bool) -> tuple[float, float, float]:
-    """Return what was added to the positions of a ground truth, as far as it is known, m."""
-    return ADDED if rosario else (0.0, 0.0, 0.0)
+def added_offset(rosario: bool) -> tuple[float, float, float]:
+    """Return the offset that was added to the positions of a ground truth, m; 0 if unknown."""
+    return IMU_OFFSET_M if rosario else (0.0, 0.0, 0.0)
 
 
 def read_truth(content: Content, file: str, added: tuple[float, float, float]) -> Iterator[Parsed]:
-    """Read nanoseconds (as a decimal, also with an exponent), x, y, z, and a quaternion that is left out."""
+    """Read nanoseconds (as a decimal, also with an exponent), x, y, z; the quaternion is ignored."""
     for piece in line_pieces(content, file):
         tokens, lines, losses = read_lines(piece, file, (8,))
         t_ns, lines, untimed = exact_stamps(tokens, 0, lines, file, unit_ns=1)
@@ -59,7 +59,7 @@ def read_truth(content: Content, file: str, added: tuple[float, float, float]) -
 
 
 def read_echo(buffer: Buffer, file: str) -> Parsed:
-    """Read blocks of `x:`, `y:`, `z:`, `---`; sample i stands at i seconds of the index clock."""
+    """Read blocks of `x:`, `y:`, `z:`, `---`; sample i is at i seconds of the index clock."""
     data = bytes(buffer)
     rows: list[list[float]] = []
     bad: list[int] = []
@@ -95,37 +95,36 @@ def _echo_losses(data: bytes, bad: list[int], file: str) -> tuple[Loss, ...]:
     return (Loss(file, "not a block of x, y, z and ---", line=line, count=len(bad)),)
 
 
-LEAST = 0.7
-"""Correlation of speeds that is believed: of tracks that do not belong together it is 0.4 at most."""
-
-
-class Stamps(NamedTuple):
-    """Times (n,) on the clock of the truth, None where they cannot be told, and what to say of them."""
+class EstimatedStamps(NamedTuple):
+    """Times (n,) on the clock of the truth, None if they cannot be estimated, and a note."""
 
     t_ns: NDArray[np.int64] | None
-    said: str
+    note: str
 
 
-def stamps_by(truth: Stream, odometry: Stream) -> Stamps:
-    """Return times for the samples of an odometry by a true track that was recorded at the same time."""
-    from ..robot.comparison import Track, associate
+def estimate_stamps(truth: Stream, odometry: Stream, min_correlation: float = 0.7) -> EstimatedStamps:
+    """Estimate the times of an odometry by a ground truth track that was recorded at the same time.
+
+    The correlation of the speeds of unrelated tracks is at most 0.4.
+    """
+    from ..robot.comparison import PlanarTrack, find_sample_times
 
     rate = float(robots.load("weeder").constants["odometry_rate"])
     order = np.argsort(truth.t_ns, kind="stable")
-    track = Track(truth.t_ns[order], truth.array("x", "y", "z")[order])
+    track = PlanarTrack(truth.t_ns[order], truth.array("x", "y", "z")[order])
     if not len(track.t_ns):
-        return Stamps(None, "there is nothing to compare its speed with")
+        return EstimatedStamps(None, "the RTK track is empty")
     try:
-        t_ns, found = associate(track, odometry.array("x", "y", "z"), rate)
+        t_ns, found = find_sample_times(track, odometry.array("x", "y", "z"), rate)
     except GeometryError:
-        return Stamps(None, "its speed cannot be compared with RTK's")
-    if found.correlation < LEAST or not found.confidence:
-        return Stamps(None, f"its speed does not fit RTK's (correlation {found.correlation:.2f})")
-    return Stamps(
+        return EstimatedStamps(None, "its speed cannot be compared with RTK's")
+    if found.correlation < min_correlation or not found.confidence:
+        return EstimatedStamps(None, f"its speed does not fit RTK's (correlation {found.correlation:.2f})")
+    return EstimatedStamps(
         t_ns,
-        f"{rate:g} Hz are assumed (by the documentation), beginning {found.offset_ns / NS:+.2f} s after RTK, "
-        f"where the speeds correlate best ({found.correlation:.2f}); --option stamps=none leaves it on the "
-        "index clock",
+        f"{rate:g} Hz are assumed (by the documentation), starting {found.offset_ns / NS:+.2f} s after RTK, "
+        f"where the speeds correlate best ({found.correlation:.2f}); --option stamps=none keeps the index "
+        "clock",
     )
 
 
@@ -133,11 +132,11 @@ _UNTIMED = "Odometry has no times: "
 _INDEX = "it is on the index clock"
 _RATE = " (10 Hz by the documentation)"
 _ANTENNA = (
-    "GroundTruth is the track of the gps antenna (see errata), the constant added to it subtracted; its "
-    "times were floats, good to 128 ns; the _left_cam_frame file is the same track and is not read"
+    "GroundTruth is the track of the GPS antenna (see errata), without the constant that was added; its "
+    "times were floats, exact to 128 ns; the _left_cam_frame file has the same track and is not read"
 )
-_RTK = "Rtk is the same track as a measurement: what is fused from it cannot be judged by GroundTruth"
-_AS_FOUND = "GroundTruth stands as it was found: what was added to it is not known"
+_RTK = "Rtk is the same track as a measurement: results that use it cannot be evaluated by GroundTruth"
+_UNCHANGED = "GroundTruth is unchanged: the constant that was added to it is unknown"
 
 
 def sequences(source: Source) -> dict[str, list[str]]:
@@ -152,7 +151,7 @@ def sequences(source: Source) -> dict[str, list[str]]:
 
 
 def choose_sequence(known: dict[str, list[str]], sequence: str | int | None, source: Source) -> str:
-    """Return the key of the sequence that is meant: the only one, where none is named."""
+    """Return the key of the selected sequence, or of the only one."""
     text = str(next(iter(known)) if sequence is None and len(known) == 1 else sequence or "")
     key = text.removeprefix("sequence").removeprefix("flourish")
     key = f"{int(key):02d}" if key.isdigit() else key.upper()
@@ -170,7 +169,7 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
     key = choose_sequence(known, sequence, source)
     files, rosario = known[key], key.isdigit()
     tracks, odometries = _truths(source, files, rosario), _odometries(source, files)
-    notes: list[str] = [_UNTIMED + _INDEX, _AS_FOUND]
+    notes: list[str] = [_UNTIMED + _INDEX, _UNCHANGED]
     about: dict[str, Any] = {}
     if rosario:
         odometries, notes = _time(odometries, tracks[:1], stamps)
@@ -189,8 +188,8 @@ def read(source: Source, sequence: str | int | None = None, stamps: str = "auto"
 
 
 def _truths(source: Source, files: list[str], rosario: bool) -> list[Stream]:
-    """Return the true track, and of Rosario the same once more as what its receiver measured."""
-    added = find_shift(rosario)
+    """Return the ground truth track, and for Rosario the same track as a measurement."""
+    added = added_offset(rosario)
     for name in files:
         if TRUTH.fullmatch(base_of(name)):
             parser, build = f"rosario_tracks.truth/1 {added}", partial(read_truth, file=name, added=added)
@@ -216,25 +215,25 @@ def _odometries(source: Source, files: list[str]) -> list[Stream]:
 
 
 def _time(odometries: list[Stream], truths: list[Stream], stamps: str) -> tuple[list[Stream], list[str]]:
-    """Return the odometry with the times that were found for it, or what is to be said where none were.
+    """Return the odometry with estimated times, or notes without them.
 
-    A stream's clock is known when it is opened, so both texts are read now: some milliseconds.
+    The clock of a stream is fixed when it is opened, so that both texts are read now, in some milliseconds.
     """
     if not odometries:
         return [], []
     if not truths or stamps == "none":
         return odometries, [_UNTIMED + _INDEX + _RATE]
     odometry = odometries[0]
-    t_ns, said = stamps_by(truths[0], odometry)
+    t_ns, note = estimate_stamps(truths[0], odometry)
     if t_ns is None:
-        return odometries, [f"{_UNTIMED}{_INDEX}{_RATE}, as {said}"]
+        return odometries, [f"{_UNTIMED}{_INDEX}{_RATE}, as {note}"]
     table = odometry.table.set_column(0, odometry.table.schema.field(0), arrow.from_numpy(t_ns))
-    timed = Parsed(table, odometry.losses, (_UNTIMED + said,))
+    timed = Parsed(table, odometry.losses, (_UNTIMED + note,))
     return [odometry.replace(source=timed, clock="utc")], []
 
 
 def _samples(source: Source, files: list[str]) -> list[Stream]:
-    """Return the few single frames: pairs of successive images with the most and the fewest matches."""
+    """Return the stream of sample images: pairs of successive images with the most and the fewest matches."""
     pairs = [
         (match["which"], not match["before"], name)
         for name in files
@@ -261,7 +260,7 @@ def _samples(source: Source, files: list[str]) -> list[Stream]:
 
 
 def write_tracks(recording: Recording, path: Path) -> tuple[str, ...]:
-    """Write one sequence to a new folder; return a sentence for everything that is not carried."""
+    """Write one sequence to a new folder; return a sentence for each loss."""
     refuse_existing(path)
     key = _key(recording)
     chosen = _choose_streams(recording, rosario=key.isdigit())
@@ -269,18 +268,18 @@ def write_tracks(recording: Recording, path: Path) -> tuple[str, ...]:
         raise UsageError(
             f"{recording.name} has no track to write", why="it has neither a true position nor an odometry"
         )
-    said: list[str] = []
-    for place, stream in chosen.items():
-        if place == "images":
-            said += _write_samples(recording, stream, key, path)
+    losses: list[str] = []
+    for part, stream in chosen.items():
+        if part == "images":
+            losses += _write_samples(recording, stream, key, path)
         else:
-            text = _truth_text(stream, key.isdigit()) if place == "truth" else _echo_text(stream)
-            write_bytes(path / _file_name(place, key), text)
-    return (*said, *_not_carried(recording, chosen, key.isdigit()))
+            text = _truth_text(stream, key.isdigit()) if part == "truth" else _echo_text(stream)
+            write_bytes(path / _file_name(part, key), text)
+    return (*losses, *_list_losses(recording, chosen, key.isdigit()))
 
 
 def _key(recording: Recording) -> str:
-    """Return two digits for Rosario (00 where the name says nothing), a letter for Flourish."""
+    """Return two digits for Rosario (00 if unknown), a letter for Flourish."""
     if match := re.fullmatch(r"flourish([A-Z])", recording.name):
         return match[1]
     entry = entry_of(recording.name)
@@ -288,16 +287,16 @@ def _key(recording: Recording) -> str:
     return f"{entry.number:02d}" if entry else numbered[1] if numbered else "00"
 
 
-def _file_name(place: str, key: str) -> str:
+def _file_name(part: str, key: str) -> str:
     names = {"truth": "sequence{}_new_gt_IMU_frame.txt", "odometry": "odometry_sequence{}.txt"}
     if not key.isdigit():
         names = {"truth": "flourish_Dataset{}_GT.txt", "odometry": "flourish_odometry_Dataset{}.txt"}
         names["combined"] = "flourish_odometry_combined_Dataset{}.txt"
-    return names[place].format(key)
+    return names[part].format(key)
 
 
 def _choose_streams(recording: Recording, rosario: bool) -> dict[str, Stream]:
-    """Return the streams that have a place, by that place."""
+    """Return the streams that can be written, by part of the sequence."""
     chosen: dict[str, Stream] = {}
     for stream in recording:
         tracked = {"x", "y", "z"} <= set(stream.columns)
@@ -313,7 +312,7 @@ def _choose_streams(recording: Recording, rosario: bool) -> dict[str, Stream]:
 
 def _truth_text(stream: Stream, rosario: bool) -> bytes:
     columns = [[str(t) for t in stream.t_ns.tolist()]]
-    for axis, offset in zip("xyz", find_shift(rosario), strict=True):
+    for axis, offset in zip("xyz", added_offset(rosario), strict=True):
         values = column_or_nan(stream, axis)
         columns.append(float_texts(invert(lambda raw, by=offset: raw - by, values, values + offset)))
     return text_rows([*columns, *([text] * len(stream) for text in ("0.0", "0.0", "0.0", "1.0"))])
@@ -325,35 +324,35 @@ def _echo_text(stream: Stream) -> bytes:
 
 
 def _write_samples(recording: Recording, stream: Stream, key: str, path: Path) -> list[str]:
-    """Copy the images that came as samples; a name says which pair they are of, and others have none."""
-    said: list[str] = []
+    """Copy the sample images, whose names contain their pair; other images are lost."""
+    losses: list[str] = []
     samples = [s for s in stream if SAMPLE.fullmatch(base_of(source_file(recording, s) or ""))]
-    for sample, data in good_payloads(samples, partial(payload_bytes, recording, suffix=".jpg"), said):
+    for sample, data in good_payloads(samples, partial(payload_bytes, recording, suffix=".jpg"), losses):
         name = base_of(source_file(recording, sample) or "")
         write_bytes(path / "sample_left_images" / re.sub(r"^sequence\d\d", f"sequence{key}", name), data)
     if others := len(stream) - len(samples):
-        said.append(f"{stream.name}: {others} images are no samples and have no place among the tracks")
-    return said
+        losses.append(f"{stream.name}: {others} images are not samples and cannot be written with the tracks")
+    return losses
 
 
-def _not_carried(recording: Recording, chosen: dict[str, Stream], rosario: bool) -> Iterator[str]:
+def _list_losses(recording: Recording, chosen: dict[str, Stream], rosario: bool) -> Iterator[str]:
     truth, moving = chosen.get("truth"), "gps" if rosario else "base_link"
     for stream in recording:
-        if stream not in chosen.values() and not (rosario and _is_again(stream, truth)):
-            yield f"{stream.name} ({stream.type.__name__}) has no place among the tracks"
-    for place, stream in chosen.items():
-        left_out = set(stream.columns) - {"x", "y", "z"}
-        if place != "images" and left_out:
-            yield f"{stream.name}: only positions are written, not {', '.join(sorted(left_out))}"
-        by = truth if rosario and place == "odometry" else None
-        if place in ("odometry", "combined") and not _is_timed_by(stream, by):
+        if stream not in chosen.values() and not (rosario and _is_truth_track(stream, truth)):
+            yield f"{stream.name} ({stream.type.__name__}) cannot be written with the tracks"
+    for part, stream in chosen.items():
+        lost = set(stream.columns) - {"x", "y", "z"}
+        if part != "images" and lost:
+            yield f"{stream.name}: only positions are written, not {', '.join(sorted(lost))}"
+        by = truth if rosario and part == "odometry" else None
+        if part in ("odometry", "combined") and not _is_timed_by(stream, by):
             yield f"{stream.name}: an echoed odometry has no times"
     if truth is not None and truth.child not in ("", moving):
         yield Note(f"{truth.name} is of {truth.child}; it will be read as the track of {moving}")
 
 
-def _is_again(stream: Stream, truth: Stream | None) -> bool:
-    """Tell whether a stream is the track that is written as the truth, which is read as both."""
+def _is_truth_track(stream: Stream, truth: Stream | None) -> bool:
+    """Return whether a stream is the track of the ground truth, from which the reader restores both."""
     if truth is None or stream.type is not Pose or not np.array_equal(stream.t_ns, truth.t_ns):
         return False
     both = ([column_or_nan(each, axis) for axis in "xyz"] for each in (stream, truth))
@@ -361,6 +360,6 @@ def _is_again(stream: Stream, truth: Stream | None) -> bool:
 
 
 def _is_timed_by(odometry: Stream, truth: Stream | None) -> bool:
-    """Tell whether an odometry has the times that reading will give it."""
-    found = None if truth is None else stamps_by(truth, odometry).t_ns
+    """Return whether an odometry has the times that the reader will estimate."""
+    found = None if truth is None else estimate_stamps(truth, odometry).t_ns
     return np.array_equal(odometry.t_ns, NS * np.arange(len(odometry)) if found is None else found)

@@ -1,20 +1,20 @@
-"""Rosario: a weeding robot drives along the rows of a soybean field and turns on its headland (document 001).
+"""Rosario: a weeding robot drives along the rows of a soybean field and turns on its headland.
 
-The robot is the document's: frames of Table 1, lenses and wheels of `weeder.yaml`, rates and files of its
-section 4. The field is invented, and so is what the document does not give: how the imu is mounted (that is
-in the calibration file), its noise, the robot's track width, the soil. Conditions that a user may set:
+The robot is that of the paper: frames of Table 1, lenses and wheels of `weeder.yaml`, rates and files of
+section 4. The field is invented, as are numbers that the paper does not state: the mount of the IMU (which is
+in the calibration file), its noise, the robot's track width, the soil. Conditions:
 
-- ``depth``: `true` writes the true depth of every picture to `truth/depth/`; else `false`
+- ``depth``: `true` writes the true depth of each image to `truth/depth/`; else `false`
 - ``light``: `noon`, or `low_sun`
-- ``route``: `lanes` there and back, or `round`: rounds of a small plot, 65 m in about 80 s, whose soil is its
-  own: another seed is another place. Lanes all lie on the same soil
-- ``rtk``: `fixed`, or `gaps` for float solutions and four seconds without any
-- ``start``: `row`, or `turn` for a day that begins where the robot turns; lanes only
-- ``track``: of rounds the `first` drive, `again` for another day of the same field, or `beside`, `row` and
+- ``route``: `lanes` there and back, or `round`: laps of a small plot, 65 m in about 80 s, whose soil depends
+  on the seed. All lanes have the same soil
+- ``rtk``: `fixed`, or `gaps` for float solutions and four seconds without a fix
+- ``start``: `row`, or `turn` for a day that starts where the robot turns; lanes only
+- ``track``: of laps the `first` drive, `again` for another day on the same field, or `beside`, `row` and
   `rows` for another day 0.25, 0.52 or 1.04 m to the left
-- ``visitors``: `none`, or `some`: a car is parked in the plot of the rounds, and somebody walks about
+- ``visitors``: `none`, or `some`: a parked car and a walking person in the plot of the laps
 
-Not simulated: the rolling shutter, wind in the leaves, wheels in the picture.
+Not simulated: the rolling shutter, wind in the leaves, wheels in the image.
 """
 
 from __future__ import annotations
@@ -40,19 +40,16 @@ from transect.simulation.solids import Material, Solid, Solids, box, walker
 from transect.simulation.terrain import Terrain
 
 from . import sensors
-from .cameras import Eye, Sky, eyes, find_noon
+from .cameras import CloudySky, ZedCamera, make_stereo_pair, noon_light
 from .sensors import (
     ANTENNA,
     BASE,
-    BESIDE,
+    FIELD,
     IMU,
-    PLOT_LENGTH,
-    ROW_LENGTH,
-    ROW_SPACING,
-    ROWS,
+    TRACK_OFFSETS_M,
     calibrate_frames,
     drive_lanes,
-    drive_rounds,
+    drive_laps,
     load_weeder,
     make_chassis,
 )
@@ -60,69 +57,76 @@ from .sensors import (
 NAME = "sequence00"
 """The real sequences are 01 to 06."""
 START_NS = ns_from_iso("2018-01-15T15:00:00Z")
-TRUTH_RATE = 100
-AFTER = 0.5
-"""s that the world goes on after the recording: shutters that are still open then."""
-RATES = {"Zed": 15, "Imu": 142, "Gps": 5, "Odometry": sensors.WHEEL_RATE}
-"""Hz (3.2, Table 2, 4.4.1)."""
-PHASES = {"Zed": 13_200_000, "Imu": 2_100_000, "Gps": 0, "Odometry": 41_000_000}
-"""ns after the start at which each begins; nothing ties them together (4.2)."""
-HEADLAND = 18.0
-"""m; turns need 8, the rest is what cameras see beyond."""
-WHEEL_SIZE = 0.25
-"""m over which a wheel does not feel the ground's roughness."""
+RATES_HZ = {"Zed": 15, "Imu": 142, "Gps": 5, "Odometry": sensors.NOISE.wheel_rate_hz}
+"""Rates of the sensors (3.2, Table 2, 4.4.1)."""
+PHASES_NS = {"Zed": 13_200_000, "Imu": 2_100_000, "Gps": 0, "Odometry": 41_000_000}
+"""Times of the first samples after the start; the sensors are not synchronised (4.2)."""
+
+
+@dataclass(frozen=True)
+class DaySettings:
+    """Numbers of a simulated day."""
+
+    truth_rate_hz: int = 100
+    margin_s: float = 0.5  # Simulated time after the recording, for shutters that are still open.
+    headland_m: float = 18.0  # Turns need 8 m; the rest is the cameras' background.
+    wheel_blur_m: float = 0.25  # Length over which a wheel averages the ground.
+    min_day_s: float = 1.0
+    other_day_seed: int = 1_000_003  # Added to the seed of clouds and camera noise on another day.
+
+
+SETTINGS = DaySettings()
 CONDITIONS = {
     "depth": ("false", "true"),
     "light": ("noon", "low_sun"),
     "route": ("lanes", "round"),
     "rtk": ("fixed", "gaps"),
     "start": ("row", "turn"),
-    "track": ("first", "again", *BESIDE),
+    "track": ("first", "again", *TRACK_OFFSETS_M),
     "visitors": ("none", "some"),
 }
-"""Values that each condition may have, the usual one first."""
-LEAST_SECONDS = 1.0
-CAR_LOW, CAR_HIGH = (6.0, 5.4), (10.2, 7.1)
+"""Values of each condition, the default first."""
+CAR_LOW_M, CAR_HIGH_M = (6.0, 5.4), (10.2, 7.1)
+"""Corners of the parked car."""
 WALK = np.array([(13.0, 4.6), (16.5, 4.2), (16.0, 7.0)])
-"""Where a car is parked and where somebody walks, m."""
-ANOTHER_SKY = 1_000_003
-"""Added to the seed of the clouds and of the cameras' noise on another day."""
+"""Corners of the loop that a person walks, m."""
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class RosarioWorld:
     """A field and a robot that drives through it."""
 
     land: Terrain
     robot: Robot
     frames: FrameTree  # of the robot, calibrated
-    way: Course
+    course: Course
     motion: Motion  # of base_link
 
-    def mounted(self, frame: str, t_ns: Ints) -> Motion:
-        """Return the motion of a sensor's frame at some times."""
+    def sensor_motion(self, frame: str, t_ns: Ints) -> Motion:
+        """Return the motion of a sensor's frame at given times."""
         return instruments.mount(self.motion, self.frames.lookup(BASE, frame)).at(t_ns)
 
 
 def make_day(options: Options) -> Day:
-    """Return a day in the field."""
+    """Simulate a day in the field."""
     chosen = options.choose("rosario", CONDITIONS)
-    if options.seconds < LEAST_SECONDS:
-        raise UsageError(f"{options.seconds:g} s are too short a day", hint=f"at least {LEAST_SECONDS:g} s")
+    if options.seconds < SETTINGS.min_day_s:
+        hint = f"at least {SETTINGS.min_day_s:g} s"
+        raise UsageError(f"{options.seconds:g} s are too short a day", hint=hint)
     world = _make_world(options, chosen)
-    light = low_sun() if chosen["light"] == "low_sun" else find_noon()
-    visitors = _invite(world.land) if chosen["visitors"] == "some" else []
-    pair = eyes(
+    light = low_sun() if chosen["light"] == "low_sun" else noon_light()
+    visitors = _make_visitors(world.land) if chosen["visitors"] == "some" else []
+    pair = make_stereo_pair(
         world.robot, world.frames, options.scale, make_stamps("Zed", options.seconds), world.motion,
         Scene(world.land, Solids.of(visitors) if visitors else None),
-        Sky(light, options.seed + (0 if chosen["track"] == "first" else ANOTHER_SKY)),
+        CloudySky(light, options.seed + (0 if chosen["track"] == "first" else SETTINGS.other_day_seed)),
     )  # fmt: skip
     streams, truth = _make_streams_and_truth(world, options, pair, chosen)
     recording = Recording(
         NAME,
         tuple(streams),
         frames=world.frames,
-        cameras={side: eye.camera for side, eye in pair.items()},
+        cameras={side: camera.camera for side, camera in pair.items()},
         robot=world.robot,
         conditions={"simulated": True, "world": "rosario", "seed": options.seed, **chosen},
         format="rosario",
@@ -132,57 +136,59 @@ def make_day(options: Options) -> Day:
 
 
 def make_stamps(sensor: str, seconds: float) -> Ints:
-    """Times (n,) at which a sensor samples in a day of some seconds; whole microseconds, as in the files."""
-    rate = RATES[sensor]
+    """Return the sample times (n,) of a sensor for a day of this length, in whole microseconds."""
+    rate = RATES_HZ[sensor]
     count = int(seconds * rate + 1e-6)
-    return START_NS + PHASES[sensor] + np.arange(count, dtype=np.int64) * NS // rate // 1000 * 1000
+    return START_NS + PHASES_NS[sensor] + np.arange(count, dtype=np.int64) * NS // rate // 1000 * 1000
 
 
 @lru_cache(maxsize=2)
-def make_field(seed: int, length: float = ROW_LENGTH, texture: int = 0) -> Terrain:
-    """Return the field of a seed, its rows so many metres long; the last two are kept for further days."""
-    return terrain.field(seed, length, ROWS, ROW_SPACING, headland=HEADLAND, texture=texture)
+def make_field(seed: int, length: float = FIELD.row_length_m, texture: int = 0) -> Terrain:
+    """Return the field of a seed with rows of this length, m; the last two are cached."""
+    headland = SETTINGS.headland_m
+    return terrain.field(seed, length, FIELD.rows, FIELD.row_spacing_m, headland=headland, texture=texture)
 
 
-def _make_world(options: Options, chosen: Mapping[str, str]) -> World:
-    seconds = options.seconds + AFTER
+def _make_world(options: Options, chosen: Mapping[str, str]) -> RosarioWorld:
+    seconds = options.seconds + SETTINGS.margin_s
     if chosen["route"] == "round":
-        land = make_field(options.seed, PLOT_LENGTH, texture=options.seed)
-        way = drive_rounds(options.seed, seconds, START_NS, chosen["track"])
+        land = make_field(options.seed, FIELD.plot_length_m, texture=options.seed)
+        course = drive_laps(options.seed, seconds, START_NS, chosen["track"])
     else:
         land = make_field(options.seed)
-        way = drive_lanes(options.seed, seconds, START_NS, chosen["start"] == "turn")
+        course = drive_lanes(options.seed, seconds, START_NS, chosen["start"] == "turn")
     robot = load_weeder()
-    heights, slide = land.smooth(WHEEL_SIZE).at, sensors.SOIL.slide
-    motion = driving.drive(way, make_chassis(robot), heights, slide, options.seed)
-    return World(land, robot, calibrate_frames(robot), way, motion)
+    heights, slide = land.smooth(SETTINGS.wheel_blur_m).at, sensors.SOIL.slide
+    motion = driving.drive(course, make_chassis(robot), heights, slide, options.seed)
+    return RosarioWorld(land, robot, calibrate_frames(robot), course, motion)
 
 
-def _invite(land: Terrain) -> list[Solid]:
-    """Return a car beside the first lane of a round, and a human who walks at its end."""
-    car = box("car", (*CAR_LOW, 0.2), (*CAR_HIGH, 1.5), Material((0.55, 0.1, 0.08)))
-    way = np.column_stack([WALK, land.smooth(WHEEL_SIZE).at(WALK)])
-    return [car, *walker(way)]
+def _make_visitors(land: Terrain) -> list[Solid]:
+    """Return a car beside the first lane of a lap, and a person who walks at its end."""
+    car = box("car", (*CAR_LOW_M, 0.2), (*CAR_HIGH_M, 1.5), Material((0.55, 0.1, 0.08)))
+    path = np.column_stack([WALK, land.smooth(SETTINGS.wheel_blur_m).at(WALK)])
+    return [car, *walker(path)]
 
 
 def _make_streams_and_truth(
-    world: World, options: Options, pair: Mapping[str, Eye], chosen: Mapping[str, str]
+    world: RosarioWorld, options: Options, pair: Mapping[str, ZedCamera], chosen: Mapping[str, str]
 ) -> tuple[list[Stream], Truth]:
     seed, seconds = options.seed, options.seconds
     imu_ns = make_stamps("Imu", seconds)
-    imu = sensors.measure_imu(world.mounted(IMU, imu_ns), seed)
+    imu = sensors.measure_imu(world.sensor_motion(IMU, imu_ns), seed)
     rolling = sensors.measure_rear_wheels(world.motion, seed)
-    antenna = world.mounted(ANTENNA, make_stamps("Gps", seconds))
+    antenna = world.sensor_motion(ANTENNA, make_stamps("Gps", seconds))
+    wheel_ns = make_stamps("Odometry", seconds)
     streams = [
-        *(eye.stream() for eye in pair.values()),
+        *(camera.stream() for camera in pair.values()),
         sensors.make_imu_stream(imu_ns, imu),
         *sensors.make_gps_streams(antenna, chosen["rtk"] == "gaps", seed),
-        sensors.make_wheel_stream(make_stamps("Odometry", seconds), world.way, rolling, world.robot, seed),
-        sensors.make_antenna_track(antenna, _choose_heading(world.motion)),
+        sensors.make_wheel_stream(wheel_ns, world.course, rolling, world.robot, seed),
+        sensors.make_antenna_track(antenna, _initial_heading(world.motion)),
     ]
-    slip = sensors.make_slip_table(world.motion, rolling, driving.RATE_HZ // TRUTH_RATE)
+    slip = sensors.make_slip_table(world.motion, rolling, driving.RATE_HZ // SETTINGS.truth_rate_hz)
     truth = Truth(
-        driving.truth(world.motion, TRUTH_RATE),
+        driving.truth(world.motion, SETTINGS.truth_rate_hz),
         tables={"slip": slip, "imu_bias": sensors.make_bias_table(imu_ns, imu)},
         maps={"dem": world.land.as_grid()},
         files=pair["left"].depth_files() | pair["right"].depth_files() if chosen["depth"] == "true" else {},
@@ -192,6 +198,6 @@ def _make_streams_and_truth(
     return streams, truth
 
 
-def _choose_heading(motion: Motion) -> float:
-    """Heading of the body at the start, rad from east to north."""
+def _initial_heading(motion: Motion) -> float:
+    """Return the heading of the body at the start, rad from east to north."""
     return float(rotations.euler_from_quaternion("rpy", motion.quaternion[0])[2])

@@ -8,26 +8,21 @@ import cv2
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from tests.datasets.ameds.robot.made import NS, START_NS, arms, circle, encoders, times
+from tests.datasets.ameds.robot.recordings import NS, START_NS, arms, encoders, times
+from tests.datasets.ameds.robot.wheel_poses import wheel_pose_estimate
 
 import transect
 from transect import robots
 from transect.datasets.ameds import folders as ameds
-from transect.datasets.ameds.robot.arms import Thresholds, frame_tree
-from transect.datasets.ameds.robot.recomputed import (
+from transect.datasets.ameds.robot.arms import PickingThresholds
+from transect.datasets.ameds.robot.derived_poses import (
     attitude_orders,
-    axes_of,
     camera_pose_estimate,
-    joint_ages,
     picking_phases,
-    project_shapes,
-    shapes_of_figure_5,
-    wheel_pose_estimate,
 )
-from transect.errors import StreamError, TransectError
+from transect.errors import StreamError
 from transect.geometry.camera import project_points
 from transect.recording import Recording, stream_of_values
-from transect.robots.description import PointShape
 from transect.types import Pose
 
 ROBOT = robots.load("interact")
@@ -157,45 +152,6 @@ def test_what_is_behind_the_camera_is_not_visible():
     assert pixels[1] == pytest.approx([656.119, 356.394])  # Table 4: the principal point
 
 
-def test_shapes_without_coordinates_in_the_document_say_that_they_are_invented():
-    shapes = {shape.name: shape for shape in shapes_of_figure_5(ROBOT)}
-    assert shapes["container"].invented
-    assert shapes["gripper"].invented
-    assert not shapes["AuxCam axes"].invented
-    assert all(shape.lines.max() < len(shape.points) for shape in shapes.values())
-
-
-def with_images(rec: Recording, t_ns: np.ndarray) -> Recording:
-    image = stream_of_values("MainCam", t_ns, {})
-    both = rec.replace(streams=(*rec.streams, image))
-    return both.replace(frames=frame_tree(ROBOT, both.streams))
-
-
-def test_a_point_ahead_of_the_main_camera_is_at_its_principal_point_at_every_image():
-    rec = with_images(arms(np.zeros((3, 7)), np.zeros((3, 7))), START_NS + np.array([0, 250, 1750]) * 10**6)
-    # With its arm up it looks forward from (-0.128, 0, -1.933) in Origin.
-    ahead = PointShape("mark", "Origin", np.array([[1.872, 0, -1.933]]))
-    (found,) = project_shapes(rec, "MainCam", [ahead])
-    np.testing.assert_allclose(found.pixels[:, 0], np.tile([955.893, 533.638], (3, 1)), atol=1e-6)
-    assert found.visible.all()
-    # The DT of Figure 5: joint angles at 0, 1 and 2 s.
-    assert found.age_s["MainArm/JointAngles"] == pytest.approx([0, 0.25, -0.25])
-
-
-def test_outside_the_joint_angles_nothing_is_projected():
-    rec = with_images(arms(np.zeros((2, 7)), np.zeros((2, 7))), START_NS + np.array([-NS, NS // 2, 5 * NS]))
-    (found,) = project_shapes(rec, "MainCam", [axes_of("AuxCam")])
-    assert np.isnan(found.pixels[[0, 2]]).all()
-    assert np.isfinite(rec.frames.lookup("MainCam", "AuxCam", START_NS + NS // 2)).all()
-    assert joint_ages(rec, START_NS + np.array([5 * NS]))["AuxArm/JointAngles"] == pytest.approx([4])
-
-
-def test_an_unknown_camera_is_named_with_the_known_ones():
-    with pytest.raises(TransectError, match="NoCam") as error:
-        project_shapes(circle(1.0).replace(cameras=ROBOT.cameras), "NoCam")
-    assert "MainCam" in error.value.hint
-
-
 # Picking
 
 
@@ -213,5 +169,7 @@ def test_phases_of_a_picking_from_joint_angles():
 
 
 def test_an_arm_that_holds_still_does_not_pick():
-    found = picking_phases(arms(np.zeros((4, 7)), np.zeros((4, 7))), Thresholds(joint_rate=0.02))
+    found = picking_phases(
+        arms(np.zeros((4, 7)), np.zeros((4, 7))), PickingThresholds(min_joint_rate_rad_s=0.02)
+    )
     assert [i.name for i in found] == ["still"]
