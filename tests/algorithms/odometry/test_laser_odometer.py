@@ -16,7 +16,7 @@ from transect.algorithms.odometry.laser_odometer import LaserOdometer
 from transect.algorithms.odometry.laser_scans import (
     LaserFieldOfView,
     LaserLocalMap,
-    WallSettings,
+    LaserWallSettings,
     downsample,
     interpolate_walls,
     scan_points,
@@ -97,7 +97,7 @@ def test_two_identical_rooms_are_ambiguous() -> None:
 def test_walls_are_interpolated_between_beams_but_not_across_doors() -> None:
     wall = np.stack([np.full(9, 5.0), np.linspace(-0.4, 0.4, 9)], axis=-1)
     door = np.concatenate([wall[:4], wall[:4] + np.array([3.0, 0.0])])
-    assert len(interpolate_walls(wall, BEAM_SPACING_RAD, WallSettings(0.02))) > 35
+    assert len(interpolate_walls(wall, BEAM_SPACING_RAD, LaserWallSettings(0.02))) > 35
     assert not np.any(
         (interpolate_walls(door, BEAM_SPACING_RAD)[:, 0] > 5.01)
         & (interpolate_walls(door, BEAM_SPACING_RAD)[:, 0] < 7.99)

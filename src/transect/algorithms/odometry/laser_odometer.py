@@ -26,7 +26,7 @@ from .laser_scans import (
     LaserKeyframe,
     LaserLocalMap,
     LaserMapSettings,
-    WallSettings,
+    LaserWallSettings,
     downsample,
     interpolate_walls,
 )
@@ -74,7 +74,7 @@ class LaserOdometrySettings:
     restart_angle_rad: float = 1.0
     pause_periods: float = 3.0  # a longer gap is a pause of the recorder, in which odometry may be incomplete
 
-    walls: WallSettings = WALLS
+    walls: LaserWallSettings = WALLS
     local_map: LaserMapSettings = LASER_MAP
 
 

@@ -15,7 +15,7 @@ from ..registration.scan_matching import LikelihoodField, relative_pose, transfo
 
 
 @dataclass(frozen=True)
-class WallSettings:
+class LaserWallSettings:
     """Settings of the interpolation of walls between returns."""
 
     spacing_m: float = 0.05  # between interpolated points
@@ -50,7 +50,7 @@ class LaserMapSettings:
     max_keyframes: int = 12
 
 
-WALLS = WallSettings()
+WALLS = LaserWallSettings()
 FIELD_OF_VIEW = FieldOfViewSettings()
 LASER_MAP = LaserMapSettings()
 
@@ -63,7 +63,7 @@ def scan_points(scan: LaserScan, T_body_laser: Floats, max_range_m: float) -> Fl
     return flat @ T_body_laser[:2, :2].T + T_body_laser[:2, 3]
 
 
-def interpolate_walls(points: Floats, beam_spacing: float, settings: WallSettings = WALLS) -> Floats:
+def interpolate_walls(points: Floats, beam_spacing: float, settings: LaserWallSettings = WALLS) -> Floats:
     """Interpolate points (m, 2) on walls between neighbouring returns (n, 2).
 
     Distant walls are sampled sparsely by the beams; without interpolation a scan is attracted to the points
@@ -90,7 +90,7 @@ def interpolate_walls(points: Floats, beam_spacing: float, settings: WallSetting
 
 
 def _are_connected(
-    points: Floats, steps: Floats, lengths: Floats, beam_spacing: float, settings: WallSettings
+    points: Floats, steps: Floats, lengths: Floats, beam_spacing: float, settings: LaserWallSettings
 ) -> Mask:
     """Return which neighbouring returns are on one wall; at grazing incidence they may be further apart."""
     ranges = np.linalg.norm(points[:-1], axis=1)

@@ -36,7 +36,6 @@ class KltSettings:
 
 
 KLT = KltSettings()
-DISPARITY_UNITS_PER_PX = 16.0  # of OpenCV's StereoBM
 
 
 def track_points(
@@ -175,5 +174,5 @@ def coarse_disparities(
     matched = cv2.StereoBM.create(range_, block).compute(*padded)[:, range_:]
     last = [matched.shape[1] - 1, matched.shape[0] - 1]
     column, row = np.minimum(pixels // factor, last).astype(np.int64).T
-    disparity = factor * (matched[row, column] / DISPARITY_UNITS_PER_PX)
+    disparity = factor * (matched[row, column] / cv2.StereoMatcher_DISP_SCALE)
     return np.where((disparity > 0) & (disparity <= pixels[:, 0]), disparity, np.nan)

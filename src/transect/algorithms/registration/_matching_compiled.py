@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingTypeStubs]
 
-MAX_EXPANSIONS = 100_000  # nodes of the search tree
-
 
 @njit(cache=True, nogil=True)
 def stamp(grid: Any, points: Any, sigma: float) -> None:
@@ -50,6 +48,7 @@ def search(
     min_score: float,
     max_second_best_ratio: float,
     separation: Any,
+    max_expansions: int,
 ) -> Any:
     """Find the best pose of a scan in a window, and the best separate pose, by branch and bound.
 
@@ -71,6 +70,8 @@ def search(
         The second pose is reported if its score is at least this fraction of the best.
     separation : (2,)
         Cells and radians from which on a pose is separate from the best.
+    max_expansions : int
+        Largest number of nodes of the search tree.
 
     Returns
     -------
@@ -95,10 +96,10 @@ def search(
                 if bound >= min_score:
                     heap.append((-bound, top, a, i, j))
     heapq.heapify(heap)
-    for expanded in range(MAX_EXPANSIONS + 1):
+    for expanded in range(max_expansions + 1):
         if not len(heap):
             break
-        if expanded == MAX_EXPANSIONS:  # too many poses score alike: the result is ambiguous
+        if expanded == max_expansions:  # too many poses score alike: the result is ambiguous
             found[1] = found[0]
             break
         bound, level, a, i, j = heapq.heappop(heap)

@@ -16,7 +16,6 @@ from transect.base.arrays import Floats, Mask
 from transect.base.cache_folder import load_compiled
 
 MIN_MATCH_SIGMA = np.array([0.01, 0.01, 0.002])  # m, m, rad
-OUT_OF_PLANE_SIGMA = 1e-3  # m and rad, of height, roll and pitch of a body in its plane
 PLANAR_AXES = np.array([0, 1, 5])  # x, y and heading in a 6-vector
 
 
@@ -53,6 +52,7 @@ class LikelihoodFieldSettings:
 
     # Search
     max_pyramid_levels: int = 6
+    max_expansions: int = 100_000  # nodes of the search tree; with more, a match is ambiguous
     max_refinement_steps: int = 20
     separation_m: float = 1.0  # from which on a pose is separate from the best one
     separation_rad: float = 0.2
@@ -129,6 +129,7 @@ class LikelihoodField:
         found = search(
             pyramid, points / self.cell_m, angles, first, size, min_score, max_second_best_ratio,
             np.array([self.settings.separation_m / self.cell_m, self.settings.separation_rad]),
+            self.settings.max_expansions,
         )  # fmt: skip
         if found[0, 0] == 0.0:
             return None
@@ -229,10 +230,13 @@ def flatten_pose(transform: Floats) -> Floats:
     return np.array([*transform[:2, 3], np.arctan2(transform[1, 0], transform[0, 0])])
 
 
-def lift_covariance(covariance: Floats, heading: float) -> Floats:
-    """Return a planar covariance (3, 3) in the axes of the plane as (6, 6) in the axes of the body."""
+def lift_covariance(covariance: Floats, heading: float, out_of_plane_sigma: float = 1e-3) -> Floats:
+    """Return a planar covariance (3, 3) in the axes of the plane as (6, 6) in the axes of the body.
+
+    Height, roll and pitch have the same sigma, in m and rad.
+    """
     c, s = np.cos(heading), np.sin(heading)
     turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
-    lifted = np.diag(np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0]) * OUT_OF_PLANE_SIGMA**2)
+    lifted = np.diag(np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0]) * out_of_plane_sigma**2)
     lifted[np.ix_(PLANAR_AXES, PLANAR_AXES)] = turn @ covariance @ turn.T
     return lifted

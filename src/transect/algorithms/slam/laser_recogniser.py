@@ -32,7 +32,7 @@ from ..odometry.laser_scans import (
     LASER_MAP,
     WALLS,
     LaserFieldOfView,
-    WallSettings,
+    LaserWallSettings,
     downsample,
     interpolate_walls,
     merge_walls,
@@ -92,7 +92,7 @@ class RecognitionSettings:
     min_cross_points: float = 5.0
 
     min_sigma: tuple[float, float, float] = (0.02, 0.02, 0.005)  # m, m, rad: deformation of a submap by drift
-    walls: WallSettings = WALLS
+    walls: LaserWallSettings = WALLS
 
 
 RECOGNITION = RecognitionSettings()

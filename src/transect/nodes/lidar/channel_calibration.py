@@ -22,9 +22,6 @@ from transect.base.arrays import Floats, Ints
 from transect.engine import Node, Shape, outputs, param
 from transect.types import PointCloud
 
-MAX_CHANNELS = 512  # larger numbers are no channel numbers from 0
-GOLDEN_RATIO = 0.6180339887498949
-
 
 @outputs
 class CalibratedScan:
@@ -153,18 +150,18 @@ class ChannelCalibration(Node, passes=2):
         self._start_round()
 
 
-def has_channels(cloud: PointCloud) -> bool:
-    """Return whether a cloud states the channel of each point."""
+def has_channels(cloud: PointCloud, max_channels: int = 512) -> bool:
+    """Return whether a cloud has a valid channel number for each point."""
     if RING not in cloud.fields:
         return False
     ring = rings_of(cloud)
-    return bool((ring >= 0).all() and (ring < MAX_CHANNELS).all())
+    return bool((ring >= 0).all() and (ring < max_channels).all())
 
 
 def select_rows(rows: Ints, max_count: int) -> Ints:
     """Return at most about `max_count` of rows (n,), evenly spread without aliasing with channels."""
-    fraction = max_count / max(len(rows), 1)
-    return rows[np.arange(len(rows)) * GOLDEN_RATIO % 1.0 < fraction]
+    golden_ratio, fraction = 0.6180339887498949, max_count / max(len(rows), 1)
+    return rows[np.arange(len(rows)) * golden_ratio % 1.0 < fraction]
 
 
 def describe_faults(faults: ChannelErrors) -> str:

@@ -28,7 +28,6 @@ Measurement = LaserScan | RadarSpectrum
 M = TypeVar("M", LaserScan, RadarSpectrum)
 BeamPlacement = Callable[[BeamSamples, str], Floats]
 """Takes beams and a sensor's frame, and returns points (n, 3) in the fixed frame, NaN without a pose."""
-TICK_S = 0.1  # between two calls
 LASERS = ("scan", "horizontal", "port", "starboard", "vertical")
 SENSORS = (*LASERS, "spectrum")
 LASER, RADAR, BOTH = "laser", "radar", "laser+radar"
@@ -46,7 +45,7 @@ class Assembled:
     radar: PointCloud | None = None
 
 
-class LaserAssembly(Node, interface=True, every=TICK_S):
+class LaserAssembly(Node, interface=True, every=0.1):
     """Clouds of all returns in a fixed frame; any of the sensors may be missing.
 
     Beams without a return, ranges beyond the sensors' limits and points without a pose are dropped.
