@@ -127,7 +127,7 @@ def test_spikes_are_masked_at_once_so_that_a_fusion_without_a_gate_withstands_th
     assert _error(acting) < 1.5 * usual
     (said,) = (each.text for each in acting.conclusions if each.node == "integrity")
     assert said.startswith("gps: ")
-    assert "left out" in said
+    assert "dropped" in said
     assert transect.run(FILTER, spiked(), set=TRUSTING, check=True, jobs=2).digest == acting.digest
 
 
@@ -175,7 +175,7 @@ def test_hindsight_has_the_verdict_of_the_samples_own_window_and_says_so() -> No
     assert known.whole.t0_ns == START_NS + 9 * NS
     run = transect.run("LocalPose", spiked(), verdicts=table)
     assert run.config["verdicts"] == {"hindsight": True}
-    assert run.conclusions[-1].text == "hindsight: the verdicts acted on know what came later"
+    assert run.conclusions[-1].text == "hindsight: the verdicts were made with later data"
     masked = [row for row in range(len(spiked()["gps"])) if hindsight.mask_of("gps", row) is not None]
     late = spiked().slice("+8.5s", None)  # its first window is cut
     shift = len(spiked()["gps"]) - len(late["gps"])

@@ -38,14 +38,14 @@ WGS84 = "EPSG:4326"
     [
         (lambda: Site(""), "needs a name"),
         (lambda: Site("x", longitude=1.0), "only one coordinate"),
-        (lambda: Site("x", 1.0, 2.0, body="Pluto"), "is no body"),
+        (lambda: Site("x", 1.0, 2.0, body="Pluto"), "is not a known body"),
         (lambda: Area(1.0, 0.0, 0.0, 1.0), "the area is empty"),
-        (lambda: Area(0.0, 0.0, 1.0, 1.0, "EPSG:1"), "no coordinate system"),
-        (lambda: Place("Circle", ((0.0, 0.0),)), "no shape"),  # type: ignore[arg-type]
+        (lambda: Area(0.0, 0.0, 1.0, 1.0, "EPSG:1"), "not a known coordinate system"),
+        (lambda: Place("Circle", ((0.0, 0.0),)), "is not a geometry"),  # type: ignore[arg-type]
         (lambda: Place("Point", ((0.0, 0.0), (1.0, 1.0))), "cannot have 2 points"),
         (lambda: Place("LineString", ((0.0, 0.0),)), "cannot have 1 points"),
         (lambda: Place("Polygon", ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0))), "end where it begins"),
-        (lambda: Place("Point", ((math.nan, 0.0),)), "no numbers"),
+        (lambda: Place("Point", ((math.nan, 0.0),)), "are not finite"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(make_place: Any, why: str) -> None:

@@ -397,13 +397,12 @@ def test_a_compound_whose_nodes_are_gone_cannot_be_made_again(
 ) -> None:
     """The description is kept; the code of its nodes is not."""
     made = ask(field)["product"]
-    offered = plugins.strings
-    monkeypatch.setattr(
-        plugins, "strings", lambda kind: {} if kind in ("nodes", "compounds") else offered(kind)
-    )
+    offered, find, hidden = plugins.strings, plugins.find, ("nodes", "compounds")
+    monkeypatch.setattr(plugins, "strings", lambda kind: {} if kind in hidden else offered(kind))
+    monkeypatch.setattr(plugins, "find", lambda kind, name: None if kind in hidden else find(kind, name))
     (field / "extra" / "mean_brightness.py").unlink()
     told = transect("products", "reproduce", "a.gpkg", made, cwd=field)
-    assert (told.returncode, "cannot be made again" in told.stderr) == (4, True)
+    assert (told.returncode, "cannot be rebuilt" in told.stderr) == (4, True)
     assert "--look-in names the folder that has it; or install the package" in told.stderr
 
 
@@ -436,7 +435,7 @@ def test_a_result_that_must_not_be_trusted_is_said_to_be_whether_new_or_kept(fie
     for _ in ("made", "kept"):
         told = transect(*command, cwd=field)
         assert told.returncode == 4
-        typed = told.stderr.partition("trusted; ")[2].split()[:5]
+        typed = told.stderr.partition("trustworthy; ")[2].split()[:5]
         assert typed[:3] == ["transect", "products", "show"]
         assert "the images are too dark" in transect(*typed[1:], cwd=field).stdout
     with open_store(field / "a.gpkg") as store:
