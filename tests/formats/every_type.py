@@ -36,7 +36,7 @@ from transect.types import (
 START = 1_700_000_000_000_000_000
 N = 3
 T_NS = START + np.array([0, 100_001_000, 250_000_000])
-"""To the microsecond: finer times are lost, and said to be, by MessagePack logs and films."""
+"""Resolution of one microsecond: finer times are lost, and reported, by MessagePack logs and videos."""
 RNG = np.random.default_rng(21)
 
 

@@ -63,7 +63,7 @@ def test_lists_of_more_numbers_than_memory_has_are_losses(tmp_path: Path):
         transect.open(tmp_path)
 
 
-def test_a_size_of_thousands_of_digits_is_none():
+def test_a_size_of_thousands_of_digits_is_refused():
     assert image_size(b"P5 " + b"9" * 5000 + b" 2 255\n") is None
 
 

@@ -457,7 +457,7 @@ def open_result(path: Path, text: str) -> Recording:
     return transect.open(path / "boreas-2021-08-05-13-34.txt")
 
 
-def test_a_result_is_the_way_of_the_vehicle_in_the_world(tmp_path: Path) -> None:
+def test_a_result_is_the_path_of_the_vehicle_in_the_world(tmp_path: Path) -> None:
     recording = open_result(tmp_path, result([standing(*hill) for hill in HILLS]))
     stream = recording["Trajectory"]
     assert (recording.format, stream.type, stream.role, stream.child) == (
@@ -472,7 +472,7 @@ def test_a_result_is_the_way_of_the_vehicle_in_the_world(tmp_path: Path) -> None
     assert transect.open(tmp_path)["Trajectory"].t_ns.tolist() == stream.t_ns.tolist()
 
 
-def test_a_result_in_the_plane_is_the_way_of_the_radar(tmp_path: Path) -> None:
+def test_a_result_in_the_plane_is_the_path_of_the_radar(tmp_path: Path) -> None:
     flat = result([passive(2, 0.1 * i) for i in range(4)]).replace(" -0.5\n", " 0.0\n")
     assert open_result(tmp_path, flat)["Trajectory"].child == "radar"
 

@@ -231,7 +231,7 @@ def test_a_number_of_readings_that_lies_loses_that_scan_alone(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("count", ["nan", "inf", "-1", "3.5", "x", "1e300"])
-def test_a_number_of_readings_that_is_none_loses_that_scan_alone(tmp_path: Path, count: str) -> None:
+def test_an_invalid_number_of_readings_loses_only_that_scan(tmp_path: Path, count: str) -> None:
     recording = opened(written(tmp_path, LOG.replace("FLASER 4", f"FLASER {count}")), "carmen")
     assert (len(recording["FLASER"]), [loss.count for loss in recording.losses]) == (1, [1])
 

@@ -561,7 +561,7 @@ def test_a_folder_without_any_table_is_not_described(tmp_path: Path):
     ),
     rows=st.lists(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=6), min_size=3, max_size=10),
 )
-def test_a_guess_opens_at_once_whatever_the_columns_are_called(
+def test_a_guess_opens_for_any_column_names(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], rows: list[list[float]]
 ):
     path = tmp_path_factory.mktemp("g")
@@ -673,7 +673,7 @@ def test_a_log_with_semicolons_decimal_commas_g_degrees_and_milliseconds_is_gues
     assert list(imu["note"]) == ["start", "go", "go"]
 
 
-def test_a_decimal_comma_can_be_told_and_a_list_of_words_is_none(tmp_path: Path):
+def test_a_decimal_comma_can_be_declared_and_a_list_of_words_is_invalid(tmp_path: Path):
     (tmp_path / "a.csv").write_text("t;x;note\n1;2,5;one, two\n2;3,5;three\n3;4,5;x\n")
     columns = "{x: x, note: {source: note, text: true}}"
     (tmp_path / "recording.yaml").write_text(

@@ -161,7 +161,7 @@ def test_a_list_of_any_length_may_have_numbers_that_are_missing(tmp_path: Path):
     assert (none, last) == ([], [0.5])
 
 
-def test_a_list_column_of_which_no_row_is_whole_is_empty(tmp_path: Path):
+def test_a_list_column_without_a_complete_row_is_empty(tmp_path: Path):
     ranges = {"source": "r", "numbers": True}
     stream = from_text(tmp_path, "t,r\n1,a b\n2,c\n", time="t", columns={"ranges": ranges})
     assert len(stream) == 0

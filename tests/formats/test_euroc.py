@@ -291,7 +291,7 @@ def test_a_listed_image_that_is_missing_is_one_loss(sample: Path) -> None:
     assert losses(recording) == [(f"mav0/cam0/data/{STAMPS[1]}.png", None, 1, reason)]
 
 
-def test_an_image_that_is_none_says_so_when_it_is_asked_for(sample: Path) -> None:
+def test_an_invalid_image_is_an_error_when_it_is_loaded(sample: Path) -> None:
     put(sample, f"mav0/cam0/data/{STAMPS[0]}.png", b"not an image")
     stream = opened(sample, "euroc")["cam0"]
     with pytest.raises(ParseError, match="is not an image"):
@@ -373,7 +373,7 @@ def test_no_row_is_lost_in_silence(tmp_path_factory: pytest.TempPathFactory, at:
     assert len(recording["imu0"]) == 3 or recording.losses
 
 
-def test_a_camera_without_calibration_comes_back_without_one(tmp_path: Path) -> None:
+def test_a_camera_without_calibration_is_read_without_one(tmp_path: Path) -> None:
     table = arrow.table(np.array([10**18, 2 * 10**18]), {"payload": ["a", "b"]})
     image = Stream("cam0", Image, table, loader=lambda row: Image(np.zeros((4, 4), np.uint8)))
     formats.write(Recording("r", (image,)), tmp_path / "out", "euroc")

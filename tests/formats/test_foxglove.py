@@ -236,7 +236,7 @@ def test_other_protobuf_messages_become_columns(tmp_path: Path):
     assert (stream["name"], stream["number"].tolist()) == (["a", ""], [3, 4])
 
 
-def test_a_message_that_is_none_is_lost_and_located(tmp_path: Path):
+def test_an_invalid_message_is_lost_and_located(tmp_path: Path):
     good = theirs("PoseInFrame")(frame_id="map")
     path = write_foreign(tmp_path / "a.mcap", {"pose": (type(good), [good])})
     with path.open("rb") as stream:

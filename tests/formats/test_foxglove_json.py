@@ -190,7 +190,7 @@ def test_a_calibration_is_the_camera_of_its_topic(tmp_path: Path, model: str, D:
 
 
 @pytest.mark.parametrize("changes", [{"K": [1.0, 2.0]}, {"K": None}, {"D": "none"}, {"width": "wide"}])
-def test_a_calibration_that_is_none_gives_no_camera(tmp_path: Path, changes: dict[str, Any]):
+def test_an_invalid_calibration_gives_no_camera(tmp_path: Path, changes: dict[str, Any]):
     assert not opened(
         tmp_path, "CameraCalibration", calibration(**changes), topic="/left/calibration"
     ).cameras

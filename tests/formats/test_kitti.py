@@ -220,7 +220,7 @@ def test_a_zip_opens_like_its_folder(tmp_path: Path, drive: Path) -> None:
     assert_same(opened(drive, "kitti"), opened(Path(archive), "kitti"))
 
 
-def test_a_cut_drive_is_numbered_anew(tmp_path: Path, drive: Path) -> None:
+def test_a_sliced_drive_is_renumbered(tmp_path: Path, drive: Path) -> None:
     part = opened(drive, "kitti").slice(T_NS[1], None)
     again = rewritten(part, tmp_path / "part", "kitti")
     assert_same(part, again, attitude=1e-15)
@@ -346,7 +346,7 @@ def test_an_empty_line_among_the_times_keeps_the_numbering(drive: Path) -> None:
     assert opened(drive, "kitti")["velodyne"].t_ns.tolist() == [T_NS[0], T_NS[2]]
 
 
-def test_a_cut_list_of_times_is_not_believed_at_its_end(drive: Path) -> None:
+def test_the_end_of_a_truncated_list_of_times_is_rejected(drive: Path) -> None:
     put(drive, "velodyne_points/timestamps.txt", STAMPS[:-5])
     recording = opened(drive, "kitti")
     assert recording["velodyne"].t_ns.tolist() == T_NS[:2]

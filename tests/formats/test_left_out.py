@@ -146,7 +146,7 @@ def test_positions_that_are_missing_and_times_that_no_calendar_knows_are_said(
     np.testing.assert_allclose(stream["lat"], [0.5, 0.6, 0.7])
 
 
-def test_labels_of_which_none_can_be_read_are_an_error(tmp_path: Path) -> None:
+def test_labels_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text(
         '<?xml version="1.0"?><Product xmlns="http://pds.nasa.gov/pds4/pds/v1"><a>'
     )
@@ -183,7 +183,7 @@ def test_nothing_to_open_and_formats_that_are_only_read_are_said(tmp_path: Path)
         formats.format_of_suffix(tmp_path / "a.parquet")
 
 
-def test_files_of_which_no_format_reads_any_are_counted_by_their_suffix(tmp_path: Path) -> None:
+def test_files_without_a_format_are_counted_by_their_suffix(tmp_path: Path) -> None:
     for k in range(3):
         (tmp_path / f"{k}.zzz").write_bytes(bytes([0, 255, 254, k]))
     with pytest.raises(TransectError) as caught:

@@ -18,7 +18,7 @@ START = 1_656_936_023_000_000_000
 NAMES = ("gpx", "kml", "geojson")
 HOSTILE = "<script>&\"' \x07"
 
-# As a receiver writes it: waypoints besides, a segment that begins anew, one point without a height.
+# As written by a receiver: additional waypoints, a second segment, one point without a height.
 GPX = """<?xml version="1.0"?>
 <gpx version="1.1" creator="hand" xmlns="http://www.topografix.com/GPX/1/1">
 <wpt lat="1" lon="2"><name>camp</name></wpt>
@@ -30,7 +30,7 @@ GPX = """<?xml version="1.0"?>
 
 
 def recording() -> Recording:
-    """Return two receivers, one of which lost its position once, and an inertial sensor."""
+    """Return two receivers, one with a lost position, and an inertial sensor."""
     t_ns = START + np.arange(4) * 123_456_789
     lat = np.radians([-32.951234567890123, -32.9, np.nan, -32.8])
     lon = np.radians([-60.66, -60.5, np.nan, 179.5])

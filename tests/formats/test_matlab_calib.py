@@ -53,7 +53,7 @@ def test_a_camera_survives_the_file(focal: tuple[float, float], centre: tuple[fl
     assert again.coefficients.tolist() == kc + [0.0] * (5 - len(kc))
 
 
-def test_the_skew_is_a_share_of_the_focal_length():
+def test_the_skew_is_relative_to_the_focal_length():
     camera = camera_from_matlab("fc = [100; 90]; cc = [5; 6]; alpha_c = 0.5;", "c")
     assert camera.K[0].tolist() == [100, 50, 5]
     assert camera_from_matlab(matlab_from_camera(camera), "c").K[0].tolist() == [100, 50, 5]
@@ -75,7 +75,7 @@ def test_what_is_missing_is_named(text: str, missing: str):
 
 
 @given(st.text(max_size=200))
-def test_whatever_else_a_file_says_it_is_read_or_refused(text: str):
+def test_any_other_content_is_read_or_refused(text: str):
     with contextlib.suppress(ParseError):
         camera = camera_from_matlab(f"{text}\nfc = [1;2]; cc = [3;4];", "c")
         assert camera.K[0, 0] == 1

@@ -92,7 +92,7 @@ def place_of_no_message(data: bytearray) -> None:
         place_of_no_message,
     ],
 )
-def test_an_index_that_is_wrong_is_not_believed_and_loses_nothing(
+def test_a_wrong_index_is_rejected_and_loses_nothing(
     tmp_path: Path, damage: Callable[[bytearray], None]
 ) -> None:
     data = written()

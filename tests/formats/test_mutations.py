@@ -1,4 +1,4 @@
-"""Whatever is done to a recording, it opens or is refused with an error of ours: a sample of `make fuzz`."""
+"""A damaged recording opens or is refused with an error of transect: a sample of `make fuzz`."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Names out of a log never become paths: whatever streams are called, writers stay in their folder."""
+"""Names in a log never become paths: writers stay in their folder for any stream name."""
 
 from itertools import cycle
 from pathlib import Path
@@ -56,7 +56,7 @@ def recording(outside: Path) -> Recording:
 
 
 @pytest.mark.parametrize("format", formats.writing_names())
-def test_writers_stay_in_their_folder_whatever_names_streams_have(format: str, tmp_path: Path):
+def test_writers_stay_in_their_folder_for_any_stream_name(format: str, tmp_path: Path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "work").mkdir()

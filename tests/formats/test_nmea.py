@@ -299,7 +299,7 @@ def test_the_path_alone_is_enough(tmp_path: Path) -> None:
 
 
 def same(a: Stream, b: Stream) -> bool:
-    """Tell whether two streams have the same samples, NaN equal to NaN, bit for bit otherwise."""
+    """Return whether two streams have the same samples, NaN equal to NaN, bit for bit otherwise."""
     if a.columns != b.columns or not np.array_equal(a.t_ns, b.t_ns):
         return False
     left, right = a.to_numpy(), b.to_numpy()

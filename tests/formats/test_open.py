@@ -185,9 +185,7 @@ def test_an_export_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a"]
 
 
-def test_an_export_of_which_nothing_can_be_written_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_without_any_content_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def writes_nothing(recording: Recording, path: Path) -> tuple[str, ...]:
         path.mkdir()
         return ("Odd: there is no place for it",)

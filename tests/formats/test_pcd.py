@@ -1,4 +1,4 @@
-"""Point clouds: every codec reads what it writes, believes no header, and keeps what is there."""
+"""Point clouds: codecs read what they write, check headers, and keep the readable points."""
 
 import io
 import struct

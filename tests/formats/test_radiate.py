@@ -316,7 +316,7 @@ def test_a_bad_line_of_a_list_loses_that_frame(sample: Path, line: str, reason: 
     assert losses(recording) == [("zed_left.txt", 2, 1, reason)]
 
 
-def test_a_cut_list_is_not_believed_at_its_end(sample: Path) -> None:
+def test_the_end_of_a_truncated_list_is_rejected(sample: Path) -> None:
     put(sample, "zed_left.txt", INDEX[:-4])
     recording = opened(sample, "radiate")
     assert recording["zed_left"].t_ns.tolist() == T_NS[:2]
@@ -358,7 +358,7 @@ def test_what_was_not_measured_is_not_a_number(sample: Path) -> None:
     ("Navtech_Polar", encode_image(Image(np.zeros((2, 2, 3), np.uint8), "rgb"), ".png")),
     ("zed_left", b""),
 ])  # fmt: skip
-def test_a_payload_that_is_none_says_so_when_asked_for(sample: Path, sensor: str, content: bytes) -> None:
+def test_an_invalid_payload_is_an_error_when_it_is_loaded(sample: Path, sensor: str, content: bytes) -> None:
     put(sample, f"{sensor}/000001.png", content)
     stream = opened(sample, "radiate")[sensor]
     with pytest.raises(ParseError, match="000001"):

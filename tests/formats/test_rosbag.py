@@ -202,7 +202,7 @@ def test_parts_of_a_split_bag_are_one_recording_in_order(tmp_path: Path):
     assert transect.open(tmp_path)["/say"]["data"] == ["part 1", "part 2", "part 10"]
 
 
-def test_parts_are_told_by_their_numbers_whatever_time_is_in_their_names(tmp_path: Path):
+def test_parts_are_ordered_by_their_numbers_for_any_time_in_their_names(tmp_path: Path):
     for name in ("drive_2024-05-01-10-00-00_0.bag", "drive_2024-05-01-10-10-00_1.bag"):
         said = one("/say", "std_msgs/String", lambda m, name=name: m("std_msgs/String", name))
         bags.write_ros1(tmp_path / name, said(Make("ros1")))
@@ -387,7 +387,7 @@ def test_a_frame_with_two_parents_keeps_the_one_sent_most(opened: Callable[[Said
     assert any("base has several parents" in note for note in rec.all_notes)
 
 
-def test_metadata_that_disagrees_with_the_files_is_noted_and_not_believed(tmp_path: Path):
+def test_metadata_that_disagrees_with_the_files_is_noted_and_ignored(tmp_path: Path):
     folder = bags.write(tmp_path, "mcap")
     metadata = (folder / "metadata.yaml").read_text()
     (folder / "metadata.yaml").write_text(metadata.replace("message_count: 63", "message_count: 99"))

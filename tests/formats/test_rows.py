@@ -21,7 +21,7 @@ def test_the_number_that_was_read_is_found_to_the_bit(numbers: list[float], name
 
 @pytest.mark.parametrize("name", ["deg", "cm", "rpm", "mm", "mg"])
 @given(written=st.lists(st.floats(0, 1e5).map(lambda v: round(v, 3)), min_size=1, max_size=20))
-def test_few_decimals_come_back_as_few(name: str, written: list[float]):
+def test_few_decimals_are_written_as_few(name: str, written: list[float]):
     unit, numbers = unit_of(name), np.array(written)
     found = from_si_exactly(unit.to_si(numbers), unit)
     np.testing.assert_array_equal(unit.to_si(found), unit.to_si(numbers))

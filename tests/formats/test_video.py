@@ -124,7 +124,7 @@ def test_a_film_without_its_index_is_a_loss(tmp_path: Path) -> None:
 
 
 def shows(stream: Stream, number: int) -> bool:
-    """Tell whether a frame is shown; what is shown is right."""
+    """Return whether a frame is shown; a shown frame must be correct."""
     try:
         picture = stream[number].value.data
     except ParseError:

@@ -47,7 +47,7 @@ def aged(path: Path, seconds: float = 10.0) -> Path:
     return path
 
 
-def test_a_file_is_parsed_once_and_comes_back_with_its_losses_and_notes(tmp_path: Path) -> None:
+def test_a_file_is_parsed_once_and_cached_with_its_losses_and_notes(tmp_path: Path) -> None:
     folder, parse = aged(numbers(tmp_path / "r")), Counting()
     cold = cache.parse(source_of(folder), "a.txt", "p/1", parse)
     source = source_of(folder)
@@ -80,7 +80,7 @@ def test_a_change_within_one_clock_tick_is_seen(tmp_path: Path) -> None:
     assert arrow.numbers(changed.table, "t_ns")[0] == 20_000_000
 
 
-def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
+def test_a_damaged_entry_is_rebuilt(tmp_path: Path) -> None:
     folder, parse = aged(numbers(tmp_path / "r")), Counting()
     cache.parse(source_of(folder), "a.txt", "p/1", parse)
     (entry,) = cache.entries()

@@ -82,7 +82,7 @@ def test_a_row_of_another_width_is_lost_alone() -> None:
     assert losses[0] == (3, "2 fields where 3 are expected")
 
 
-def test_a_time_that_is_none_is_a_lost_row() -> None:
+def test_an_invalid_time_is_a_lost_row() -> None:
     t, _, losses = read("t,x,y\nnan,1,2\n2,1,2\n,1,2\n")
     assert t == [2 * 10**9]
     assert [line for line, _ in losses] == [2]
@@ -93,7 +93,7 @@ def test_a_file_without_rows_is_an_empty_table(text: str) -> None:
     assert read(text)[:2] == ([], [])
 
 
-def test_a_number_cut_off_at_the_end_of_the_file_is_not_believed() -> None:
+def test_a_truncated_number_at_the_end_of_the_file_is_rejected() -> None:
     t, _, losses = read("t,x,y\n1,1.25,2.125\n2,1.25,2.1")
     assert t == [10**9]
     assert losses == [(3, "the last line is cut off")]
@@ -122,7 +122,7 @@ def test_the_cut_line_of_a_long_file_is_located() -> None:
     assert (loss.line, loss.byte) == (300_001, 1_800_000)
 
 
-def test_a_stray_quotation_mark_loses_its_own_row_and_not_those_up_to_the_next_one() -> None:
+def test_an_unpaired_quotation_mark_loses_only_its_own_row() -> None:
     rows = "".join(f"{i}.5,{i},0\n" for i in range(1, 9))
     t, _, losses = read("t,x,y\n" + rows.replace("3.5,", '"3.5,'))
     assert len(t) == 7
@@ -169,7 +169,7 @@ def test_a_quoted_text_too_long_to_split_is_a_lost_row() -> None:
 
 
 @pytest.mark.parametrize("text", ["1_000", "\u0661\u0662"])
-def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
+def test_text_that_only_python_accepts_as_a_number_is_rejected(text: str) -> None:
     t, x, losses = read(f"t,x,y\n1,{text},2\n{text},1,2\n3,1,2\n")
     assert (t, x) == ([3 * 10**9], [1.0])
     assert losses == [(2, "x is not a number"), (3, "t is not a time")]

@@ -206,7 +206,7 @@ def test_lookups_agree_with_geometry(seed: int, n: int):
 
 
 @given(seeds)
-def test_a_path_is_the_product_of_its_parts_whatever_lies_between(seed: int):
+def test_a_path_is_the_product_of_its_parts(seed: int):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, 10)
     a, b, c = (str(x) for x in rng.integers(10, size=3))
@@ -353,7 +353,7 @@ def test_two_clocks_on_one_path_cannot_be_looked_up_at_one_time():
 # The shape of the tree
 
 
-def test_frames_edges_roots_and_parents_tell_the_shape():
+def test_frames_edges_roots_and_parents_describe_the_tree():
     tree = walking()
     tree.add_static("map", "marker", np.eye(4), source="survey")
     assert tree.frames == ("body", "camera", "map", "marker", "world")

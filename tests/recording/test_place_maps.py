@@ -1,4 +1,4 @@
-"""Maps of places on disk: they come back as they were, and damage is said."""
+"""Keyframe maps on disk: they are read unchanged, and damage is an error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def small_map(kind: str = "LaserSlam") -> PlaceMap:
     )  # fmt: skip
 
 
-def test_a_map_comes_back_as_it_was_from_its_folder_and_from_its_run(tmp_path: Path) -> None:
+def test_a_map_is_read_unchanged_from_its_folder_and_from_its_run(tmp_path: Path) -> None:
     places = small_map()
     write_map(places, tmp_path / "run" / "map")
     for path in (tmp_path / "run", tmp_path / "run" / "map"):

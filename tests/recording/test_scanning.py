@@ -149,7 +149,7 @@ def test_numbers_are_what_python_reads(numbers: list[str]):
     assert not found.is_word.any()
 
 
-def test_words_stars_and_line_ends_are_told_apart():
+def test_words_stars_and_line_ends_are_distinguished():
     found = scan(b"*12.5 NAV_DATA 1,2;nan\r\n\r\n  \n* -3\tinf 1e 4_0\n")
     assert [found.text(i) for i in range(len(found.values))] == [
         *("12.5", "NAV_DATA", "1", "2", "nan"),
@@ -235,7 +235,7 @@ def test_long_texts_and_views_of_them_read_the_same():
         (b"only one line", 13),
     ],
 )
-def test_a_last_line_is_believed_only_if_it_looks_whole(text: bytes, kept: int):
+def test_a_last_line_is_accepted_only_if_it_looks_complete(text: bytes, kept: int):
     size, loss = whole_lines(text, "log.txt")
     assert size == kept
     assert (loss is None) == (kept == len(text))

@@ -197,7 +197,7 @@ def test_a_small_source_is_seen_whole(tmp_path: Path) -> None:
     assert source.glimpse() is source
 
 
-def test_hidden_files_folders_and_names_in_any_alphabet_are_told_apart(tmp_path: Path) -> None:
+def test_hidden_files_folders_and_names_in_any_alphabet_are_distinguished(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
         for name in (
             "t/",
@@ -256,7 +256,7 @@ def test_a_very_large_deflated_member_is_unpacked_where_it_is_read(
     assert bytes(content) == text
     assert source_of(path).sha256("a.csv") == hashlib.sha256(text).hexdigest()
     data = path.read_bytes()
-    for at in rng.sample(range(len(data) // 2, len(data) - 200), 20):  # in the member, behind its beginning
+    for at in rng.sample(range(len(data) // 2, len(data) - 200), 20):  # in the member, after its start
         path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
         with pytest.raises(ParseError, match="damaged inside the zip"):
             source_of(path).content("a.csv")

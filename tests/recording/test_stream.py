@@ -96,7 +96,7 @@ def test_interpolation_is_linear_for_positions_and_slerp_for_attitude() -> None:
     stream = pose_stream([0, 1000])
     middle = stream.interpolate(np.array([500]))
     assert middle["x"][0] == pytest.approx(0.5)
-    half = np.pi / 8  # half of the way of a 90 degree turn is 45 degrees: qz = sin(22.5 deg)
+    half = np.pi / 8  # half of a 90 degree turn is 45 degrees: qz = sin(22.5 deg)
     assert (middle["qz"][0], middle["qw"][0]) == pytest.approx((np.sin(half), np.cos(half)))
 
 
@@ -167,7 +167,7 @@ def test_the_timing_of_an_axis_in_blocks_is_that_of_its_sorted_parts(
     assert (timing.rate == pytest.approx(len(steps) / duration)) if duration else np.isnan(timing.rate)
 
 
-def test_ragged_and_fixed_lists_come_back_as_they_went_in() -> None:
+def test_ragged_and_fixed_lists_are_read_unchanged() -> None:
     rows = [np.array([1.0]), np.array([2.0, 3.0])]
     fixed = np.arange(4.0).reshape(2, 2)
     table = arrow.table(np.arange(2), {"r": rows, "f": fixed, "s": ["a", "ü"], "b": np.array([True, False])})
