@@ -1,4 +1,4 @@
-"""A small folder of IDA products, written out as the SIS (document 002) prints them, line by line.
+"""A small folder of IDA products as printed in the SIS, line by line.
 
 Underscores that the printed listings lost are restored. Values that the document lost are made up here and
 stand apart in `LOST`.

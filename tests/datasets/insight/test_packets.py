@@ -1,4 +1,4 @@
-"""CCSDS packets of the IDA (document 002, 3.2.2, Table 6): headers bit by bit, order, gaps, late packets."""
+"""CCSDS packets of the IDA (SIS 3.2.2, Table 6): headers bit by bit, order, gaps, late packets."""
 
 import struct
 from collections.abc import Callable

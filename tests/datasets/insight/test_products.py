@@ -1,4 +1,4 @@
-"""IDA products as the SIS (document 002) prints them: read, written, read again, and damaged."""
+"""IDA products as printed in the SIS: read, written, read again, and damaged."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What the CDFF data set offers, by name."""
+"""Plug-in manifest of the CDFF data set."""
 
 from __future__ import annotations
 

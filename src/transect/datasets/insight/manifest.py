@@ -1,4 +1,4 @@
-"""What the archive of InSight's arm offers, by name."""
+"""Plug-in manifest of the InSight data set."""
 
 from __future__ import annotations
 

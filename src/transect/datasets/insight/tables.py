@@ -59,7 +59,7 @@ def arm_command(opening: Opening, as_json: bool, parameter_file: Path | None) ->
 
     Tool poses, sag, rotor temperatures, velocities, torques and forces are recomputed from encoders,
     potentiometers, currents, voltages and temperatures, and compared with the columns that are in the file.
-    They may differ by what the rounding of both to the printed digits can do.
+    The tolerance is the rounding error of inputs and outputs at the printed digits.
 
     The exit code is 4 if a column disagrees.
     """
@@ -185,19 +185,19 @@ def _plain(residual: ColumnResidual) -> dict[str, Any]:
 @click.option(
     "--letter",
     is_flag=True,
-    help="Every rule by the letter of the SIS; each stream and each fault by itself.",
+    help="Apply every rule as printed in the SIS; list each stream and each fault separately.",
 )
 @all_option
 @json_option
 def faults_command(opening: Opening, letter: bool, as_json: bool) -> int:
     """List faults of InSight's arm, or find them in a recording.
 
-    Without PATH: every fault that the flight software knows, with its parameters as the SIS prints them, how
-    many samples in a row declare it, and the section that says so.
+    Without PATH: every fault of the flight software, with its parameters as printed in the SIS, the number of
+    consecutive samples that declare it, and the section.
 
-    With PATH: which of them the telemetry shows under the parameters of that recording, the worst first, and
-    which could not be looked for. A potentiometer is at fault if it stands while the encoder moves; by the
-    letter of the SIS (--letter) it is at fault in every long move. The exit code is 4 if a fault is found.
+    With PATH: the faults in the telemetry under the parameters of that recording, the worst first, and those
+    that could not be tested. A potentiometer is faulty if it does not move while the encoder moves; as
+    printed in the SIS (--letter) it is faulty in every long move. The exit code is 4 if a fault is found.
     """
     from transect.cli.shared.output import show_json
 

@@ -1,6 +1,6 @@
 """Each fault of the IDA on the sample where it must be declared, and not at its limit.
 
-Limits are those that SIS 5.1.3 prints (document 002); sums of them are worked out beside each case.
+Limits are those that SIS 5.1.3 prints; sums of them are worked out beside each case.
 """
 
 from __future__ import annotations

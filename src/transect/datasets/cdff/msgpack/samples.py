@@ -152,7 +152,7 @@ _LAZY: dict[str, tuple[str, ...]] = {
     "asn1_bitstream": ("data",),
 }
 """Long lists by type: only their byte ranges are stored, not their numbers."""
-Take = Callable[[MessagePackCursor], Any]
+ReadSample = Callable[[MessagePackCursor], Any]
 Prepare = Callable[[Any], Any]
 
 
@@ -182,11 +182,11 @@ class _GatheredSamples:
                 self.lost.add("a sample has other fields than the others of its port, or none", offset)
 
 
-def _gather(view: Content, entry: MapEntry, most: int, take: Take) -> _GatheredSamples:
+def _gather(view: Content, entry: MapEntry, most: int, read_sample: ReadSample) -> _GatheredSamples:
     found = _GatheredSamples()
     batch: list[tuple[int, int, Any]] = []
     size = 0
-    for number, offset, sample, end in _samples(view, entry, most, take, found):
+    for number, offset, sample, end in _samples(view, entry, most, read_sample, found):
         batch.append((number, offset, sample))
         size += end - offset
         if len(batch) >= BATCHES.samples or size > BATCHES.bytes:
@@ -197,7 +197,7 @@ def _gather(view: Content, entry: MapEntry, most: int, take: Take) -> _GatheredS
 
 
 def _samples(
-    view: Content, entry: MapEntry, most: int, take: Take, found: _GatheredSamples
+    view: Content, entry: MapEntry, most: int, read_sample: ReadSample, found: _GatheredSamples
 ) -> Iterator[tuple[int, int, Any, int]]:
     """Iterate over index, offset, sample and end; unreadable samples are counted as lost."""
     cursor, offset = MessagePackCursor(view, entry.start), entry.start
@@ -212,7 +212,7 @@ def _samples(
     for number in range(min(count, most)):
         offset = cursor.at
         try:
-            sample = take(cursor)
+            sample = read_sample(cursor)
         except (TruncatedValue, InvalidValue) as error:
             cursor = _after(view, offset)
             if cursor is None:
@@ -288,7 +288,7 @@ def read_columns(
     """
     lazy = lazy_paths(meta.type)
     if port.data is not None:
-        parts = {"": _gather(view, port.data, most, _taker(lazy, prepare))}
+        parts = {"": _gather(view, port.data, most, _sample_reader(lazy, prepare))}
     else:
         parts = {
             path: _gather(view, entry, most, _skip_list if path in lazy else MessagePackCursor.value)
@@ -308,9 +308,9 @@ def read_columns(
     return Parsed(pa.table(columns), tuple(losses))
 
 
-def _taker(lazy: Sequence[str], prepare: Prepare | None) -> Take:
-    take: Take = partial(_walk, lazy=lazy) if lazy else MessagePackCursor.value
-    return take if prepare is None else lambda cursor: prepare(take(cursor))
+def _sample_reader(lazy: Sequence[str], prepare: Prepare | None) -> ReadSample:
+    read_sample: ReadSample = partial(_walk, lazy=lazy) if lazy else MessagePackCursor.value
+    return read_sample if prepare is None else lambda cursor: prepare(read_sample(cursor))
 
 
 def _report_unpaired(numbers: Ints, ticks: Ints, file: str) -> list[Loss]:

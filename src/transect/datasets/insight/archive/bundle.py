@@ -310,8 +310,8 @@ def describe(recording: Recording, named: str) -> str:
 # What transect archive build makes the bundle of InSight's arm of. Lines that begin with # are remarks.
 
 recording: {json.dumps(named)}
-# Collections, names and labels as in document 002. `general` makes a bundle by the streams instead; what
-# else the file may say then, transect archive init writes for recordings of other robots.
+# Collections, names and labels of the InSight SIS. `general` makes a bundle by streams instead; transect
+# archive init writes its options for recordings of other robots.
 profile: {PROFILE}
 authority: {":".join(BUNDLE.parts[:3])}
 
@@ -327,7 +327,7 @@ bundle:
   doi: ""  # 10.17189/...
   keywords: [InSight, Mars, robotic arm]
 
-# As registered; the profile says nothing else.
+# As registered; the profile allows no other values.
 investigation: {{name: {MISSION.name}, type: {MISSION.type}, lid: "{MISSION.lid}"}}
 host: {{name: {LANDER.name}, type: Lander, lid: "{LANDER.lid}"}}
 """

@@ -1,7 +1,7 @@
 """InSight IDA products: status, history, parameters, and SciHi/SciLo tables (archive SIS rev. 3.3).
 
 A recording is a folder of such files, any subset, also inside sol folders, or one file. All times are SCLK;
-no UTC is computed. A stream holds the samples of all files of its kind, and its column `file` says which one
+no UTC is computed. A stream holds the samples of all files of its kind, and its column `file` names the one
 a sample is from. Parameters are `recording.conditions["parameters"]`: set name to key to value, SI, the
 latest.
 """

@@ -237,7 +237,7 @@ Row = Mapping[str, Any]
 
 
 def status_lines(kind: StatusText, row: Row) -> Iterator[str]:
-    """Yield the lines of one status; keys without a value are left out.
+    """Yield the lines of one status; keys without a value are omitted.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ class Motors:
         Raises
         ------
         MissingParameterError
-            If a form needs a coefficient that no source gives; the SIS lost c_nl_4.
+            If a form needs a coefficient that no source gives; the SIS omits c_nl_4.
         """
 
         def limits(key: str) -> Floats:

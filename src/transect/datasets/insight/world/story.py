@@ -1,4 +1,4 @@
-"""What the simulated arm does: a deployment (SIS 2.6.2.2), soil mechanics (2.6.2.3), imaging (2.6.2.1).
+"""Activities of the simulated arm: a deployment (SIS 2.6.2.2), soil mechanics (2.6.2.3), imaging (2.6.2.1).
 
 A story is a list of steps. Inverse kinematics turns the tool poses of the steps into joint angles, and
 trapezoidal moves connect them. The whole story is simulated at the speed of the real arm. A recording that is
@@ -219,7 +219,7 @@ def _imaging(turn: int) -> Iterator[ArmStep]:
 
 @dataclass(frozen=True, eq=False)
 class ArmPlan:
-    """What the arm does, one row per cycle of the control loop."""
+    """Planned motion of the arm, one row per cycle of the control loop."""
 
     steps: tuple[ArmStep, ...]
     timeline: JointTimeline
