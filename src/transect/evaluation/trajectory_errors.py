@@ -107,7 +107,7 @@ def absolute_error(pairs: Pairs, mode: Align = "se3") -> AbsoluteError:
     reference, estimate = pairs.reference, pairs.estimate
     if len(pairs) < 2 and mode != "none":
         raise GeometryError(
-            "only one pose has a partner: alignment puts it on the reference's, and no error is left to tell",
+            "only one pose has a match: alignment puts it on the reference's, and no error is left to tell",
             hint="--align none compares it as it is",
         )
     matrix, scale = alignment_of(reference, estimate, mode)
@@ -313,7 +313,7 @@ class Consistency:
 
     @property
     def inside(self) -> float:
-        """Part of the samples inside the bounds; 0.95 if consistent."""
+        """Fraction of the samples inside the bounds; 0.95 if consistent."""
         return float(np.mean((self.nees >= self.bounds[0]) & (self.nees <= self.bounds[1])))
 
 

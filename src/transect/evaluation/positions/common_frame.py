@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from transect.draw.ground import GroundLayer
     from transect.draw.tracks import PlottedTrack
 
-FEW = 3
-"""Fewer common times do not tell how one track lies to another."""
+MIN_COMMON_TIMES = 3  # of two tracks that are aligned
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,7 @@ class _Table:
         return path.places[:, :2] if self.on_map else _view(path).project(path.places)
 
     def belongs(self, path: RecordedPath) -> bool:
-        """Tell whether a track is in the table's frame; equal names of two recordings are not one frame."""
+        """Return whether a track is in the table's frame; equal names of two recordings are not one frame."""
         if path.frame != self.frame:
             return False
         return (
@@ -163,7 +162,7 @@ def _fit(
 ) -> Floats | None:
     """Turn and move a track onto another one at their common times; None if there are too few."""
     inside = (path.t_ns >= other.t_ns[0]) & (path.t_ns <= other.t_ns[-1])
-    if inside.sum() < FEW:
+    if inside.sum() < MIN_COMMON_TIMES:
         return None
     there = np.column_stack([np.interp(path.t_ns[inside], other.t_ns, target[:, k]) for k in (0, 1)])
     flat = np.zeros((int(inside.sum()), 1))

@@ -67,7 +67,7 @@ class RecordedPath:
         )  # fmt: skip
 
     def overlaps(self, other: RecordedPath) -> bool:
-        """Tell whether two tracks were recorded at the same time."""
+        """Return whether two tracks were recorded at the same time."""
         if self.clock != other.clock or "index" in (self.clock, other.clock):
             return False
         return bool(self.t_ns[0] <= other.t_ns[-1] and other.t_ns[0] <= self.t_ns[-1])

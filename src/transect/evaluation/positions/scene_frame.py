@@ -18,19 +18,17 @@ from .common_frame import ground_of
 from .paths import EARTH, RecordedPath
 
 UP = np.array([0.0, 0.0, 1.0])
-MOST_POSES = 20_000
-"""Of a path that is sent to the page."""
+MAX_POSES = 20_000  # of a path that is sent to the page
 CAMERA_BODY = np.array([0.5, -0.5, 0.5, 0.5])
 """Quaternion x, y, z, w that takes x forward, y left, z up to a camera's x right, y down, z forward."""
-FEW, FAR = 3, 1.0
-"""Common times, and metres that were driven, without which a path cannot be turned onto another one."""
-MOST_PAIRS = 500
-"""Common times that decide how one path lies to another."""
+MIN_COMMON_TIMES = 3  # of two paths that are aligned
+MIN_PATH_M = 1.0  # of a path whose heading is aligned
+MAX_PAIRS = 500  # common times by which two paths are aligned
 
 
 @dataclass(frozen=True)
 class ScenePath:
-    """Where something went."""
+    """A path in the scene."""
 
     # The kind is `truth`, `measured` or `run`
     name: str
@@ -39,7 +37,7 @@ class ScenePath:
     positions: Floats  # (n, 3) array, metres from the scene's origin
     orientations: Floats  # (n, 4) array; x, y, z, w; of a path that has none, as it moves
     turned: bool = True  # whether the orientations were measured
-    # Whether something tells how its frame is turned about the vertical against the scene's
+    # Whether the rotation about the vertical between its frame and the scene is known
     related: bool = True
 
     def pose(self, seconds: float) -> Floats:
@@ -80,7 +78,7 @@ class SceneFrame:
 
         A camera whose place on the robot is not known (`mounted`) is taken for the robot, x forward and z up.
         """
-        step = max(1, -(-len(path.t_ns) // MOST_POSES))
+        step = max(1, -(-len(path.t_ns) // MAX_POSES))
         seconds, places = (path.t_ns[::step] - self.start_ns) / NS, path.places[::step]
         turned = None if path.orientations is None else path.orientations[::step]
         if path.frame == EARTH:
@@ -147,10 +145,14 @@ def _fit(
     Returns the matrix, and whether the path was turned: one that is too short can only be moved.
     """
     level = se3.from_matrix(rotations.rotation_between(upward(places, turned, frame), UP), (0.0, 0.0, 0.0))
-    common = common[:: max(1, len(common) // MOST_PAIRS)]
-    chosen = common if len(common) >= FEW else np.zeros(1, np.int64)
+    common = common[:: max(1, len(common) // MAX_PAIRS)]
+    chosen = common if len(common) >= MIN_COMMON_TIMES else np.zeros(1, np.int64)
     own, other = se3.apply(level, places[chosen]), first.places(seconds[chosen])
-    if len(chosen) >= FEW and np.ptp(own[:, :2], axis=0).max() > FAR and frame.upper() not in VIEWS:
+    if (
+        len(chosen) >= MIN_COMMON_TIMES
+        and np.ptp(own[:, :2], axis=0).max() > MIN_PATH_M
+        and frame.upper() not in VIEWS
+    ):
         try:
             return align.yaw(own, other).matrix @ level, True
         except GeometryError:  # they do not move together: moved, and not turned

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 FIGURES = "evaluation"
 """The folder of the figures, below the run's."""
-CLOUD_DPI = 130
-"""Pixels to an inch of a cloud, which has no thin lines."""
-MOST_PROCESSES = 4
-"""That draw at the same time: a run has about as many figures."""
+CLOUD_DPI = 130  # of clouds, which have no thin lines
+MAX_PROCESSES = 4  # that draw at the same time: a run has about as many figures
 EARLY = (
     "concurrent.futures.thread",
     "multiprocessing.popen_fork",
@@ -119,7 +117,7 @@ def _draw_on_all_cores(folder: Path) -> bool:
     """Return whether all figures were drawn."""
     from multiprocessing import get_context
 
-    parts = min(cores(), MOST_PROCESSES)
+    parts = min(cores(), MAX_PROCESSES)
     process = get_context("fork").Process
     workers = [process(target=draw_run, args=(folder, part, parts)) for part in range(parts)]
     for worker in workers:

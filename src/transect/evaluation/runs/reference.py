@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 Fed = Literal["not", "wholly", "in part"]
 """Whether a run was given the positions that it is judged by."""
-SAME_M, SAME_SHARE = 0.05, 1e-3
-"""Metres, and share of the way, by which a receiver's track may differ from itself in another projection."""
-LEAST_WITHHELD = 10
-"""Positions of the reference that the run was not fed and that are enough to judge by."""
+MAX_PROJECTION_ERROR_M = 0.05  # between a receiver's track and the same track in another projection,
+MAX_PROJECTION_ERROR_RATIO = 1e-3  # and relative to the distance from its start
+MIN_WITHHELD = 10  # positions of the reference that a run did not use and that suffice for an evaluation
 
 
 def reference_of(run: Run, recording: Recording, truth: Stream) -> tuple[Input, Fed]:
@@ -38,7 +37,7 @@ def reference_of(run: Run, recording: Recording, truth: Stream) -> tuple[Input, 
     if not names:
         return replace(made, notes=_warn_of_source(run, truth)), "not"
     given, withheld = " and ".join(names), int((~used).sum())
-    if withheld < LEAST_WITHHELD:
+    if withheld < MIN_WITHHELD:
         said = f"the reference was an input ({given}): this is how well the run fits it, not how true it is"
         return replace(made, notes=(said,)), "wholly"
     said = f"judged by the {withheld} of {len(used)} positions of {truth.name} that {given} does not have"
@@ -87,9 +86,12 @@ def _find_shared(reference: Trajectory, stream: Stream) -> Ints:
 
 
 def _is_same_track(a: Floats, b: Floats) -> bool:
-    """Tell whether positions (n, 3) are one track, be it in other axes: all as far from the first."""
+    """Return whether positions (n, 3) are one track, be it in other axes: all as far from the first."""
     far, other = (np.linalg.norm(each - each[0], axis=1) for each in (a, b))
-    return bool(far.max() > SAME_M and robust.median(np.abs(far - other) - SAME_SHARE * far) < SAME_M)
+    return bool(
+        far.max() > MAX_PROJECTION_ERROR_M
+        and robust.median(np.abs(far - other) - MAX_PROJECTION_ERROR_RATIO * far) < MAX_PROJECTION_ERROR_M
+    )
 
 
 def _part(path: Trajectory, kept: Mask) -> Trajectory:
