@@ -6,7 +6,7 @@ import transect
 from transect.orchestrator import FallbackPlan, ProductRequest, answer
 from transect.products import Product, ProductStore
 from transect.recording import Recording
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 
 MAX_ERROR_RATIO = 1.05
 """Error relative to the best single alternative."""
@@ -24,7 +24,7 @@ def make_in_turn(kind: str, day: Recording, store: ProductStore) -> tuple[Produc
     return asked.product, asked.plan.fallbacks
 
 
-def kept(folder: Path, world: str, options: Options) -> Recording:
+def kept(folder: Path, world: str, options: WorldOptions) -> Recording:
     """A day, simulated if it is not in the folder."""
     path = folder / "-".join([world, str(options.seed), *options.conditions.values()])
     if not path.exists():

@@ -23,7 +23,7 @@ from transect.algorithms.coregistration.localisation import locate_map
 from transect.errors import GeometryError
 from transect.geometry import rotations, se3
 from transect.recording import Recording
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.types import GridMap, Pose
 
 DAY_SEEDS = (975608, 441955, 567401)
@@ -177,7 +177,7 @@ def drive_etna(folder: Path, seed: int) -> Recording:
     """A short drive on Etna with clouds of half the points; written once."""
     path = folder / f"etna-{seed}-short"
     if not path.is_dir():
-        how = Options(seconds=DURATION_S, seed=seed, scale=0.5, streams=("Lidar", "Gnss/Imu"))
+        how = WorldOptions(seconds=DURATION_S, seed=seed, scale=0.5, streams=("Lidar", "Gnss/Imu"))
         write_day(simulate("etna", how), path)
     return transect.open(path)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import _harness
-from transect.simulation.day import Day, Options, Truth, simulate, write_day
+from transect.simulation.day import Day, Truth, WorldOptions, simulate, write_day
 
 DURATION_S = 20.0
 SAMPLES = {"MainCam": 6, "AuxCam": 6, "Lidar": 6}
@@ -32,7 +32,7 @@ def write_part(day: Day, name: str, count: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    day = simulate("etna", Options(seconds=DURATION_S, seed=7))
+    day = simulate("etna", WorldOptions(seconds=DURATION_S, seed=7))
     wall = cpu = 0.0
     for name, count in SAMPLES.items():
         write_part(day, name, 1)  # compile

@@ -26,7 +26,7 @@ from transect.engine.output_files import Output
 from transect.geometry import geodesy, se3
 from transect.geometry.interpolation import interpolate_columns, interpolate_poses
 from transect.recording import Recording
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 
 FILTER, WITH_LIDAR = "PoseFusion/ErrorStateFilter", "PoseFusion/LidarErrorStateFilter"
 NAV = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
@@ -113,7 +113,7 @@ def etna(
     """Return a simulated day, cached in the folder."""
     path = folder / f"etna-{seed}{suffix}"
     if not path.exists():
-        write_day(simulate("etna", Options(seed=seed, seconds=seconds, streams=streams)), path)
+        write_day(simulate("etna", WorldOptions(seed=seed, seconds=seconds, streams=streams)), path)
     return transect.open(path)
 
 

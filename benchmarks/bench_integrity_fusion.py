@@ -26,7 +26,7 @@ from transect.engine import Run
 from transect.evaluation.association import associate
 from transect.evaluation.trajectory_errors import absolute_error
 from transect.recording import Recording, stream_of_values
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.simulation.faults import inject
 from transect.types import LaserScan, Trajectory
 
@@ -90,10 +90,10 @@ def bench_dust(folder: Path, scene: str, seed: int) -> None:
 def marulan(folder: Path, scene: str, seed: int, air: str) -> Recording:
     """Return a day with a walking person."""
     conditions = {**SCENES[scene], "human": "walking", "air": air}
-    return _day(folder, "marulan", f"{scene}-{air}", Options(MAPPED_S, seed, 1.0, LASERS, conditions))
+    return _day(folder, "marulan", f"{scene}-{air}", WorldOptions(MAPPED_S, seed, 1.0, LASERS, conditions))
 
 
-def _day(folder: Path, world: str, name: str, options: Options) -> Recording:
+def _day(folder: Path, world: str, name: str, options: WorldOptions) -> Recording:
     path = folder / f"{world}-{options.seed}-{name}"
     if not path.exists():
         write_day(simulate(world, options), path)
@@ -204,7 +204,7 @@ def bench_slip(folder: Path, seed: int) -> None:
 
 def etna(folder: Path, seed: int) -> Recording:
     """Return a day with wheels, IMU and RTK."""
-    return _day(folder, "etna", "nav", Options(DRIVEN_S, seed, 1.0, NAV))
+    return _day(folder, "etna", "nav", WorldOptions(DRIVEN_S, seed, 1.0, NAV))
 
 
 def ate(run: Run, truth: Recording) -> float:

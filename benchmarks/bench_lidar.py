@@ -32,7 +32,7 @@ from transect.geometry import se3
 from transect.geometry.interpolation import Limits, interpolate_poses
 from transect.nodes.lidar.scan_odometry import VoxelGaussians
 from transect.recording import Recording, Stream
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.types import PointCloud
 
 DAY_SEEDS = (311, 312, 313)
@@ -186,7 +186,7 @@ def etna(folder: Path, seed: int) -> Recording:
     path = folder / f"etna-{seed}-lidar"
     if not path.is_dir():
         write_day(
-            simulate("etna", Options(seconds=DURATION_S, seed=seed, streams=("Lidar", "Gnss/Imu"))), path
+            simulate("etna", WorldOptions(seconds=DURATION_S, seed=seed, streams=("Lidar", "Gnss/Imu"))), path
         )
     return transect.open(path)
 

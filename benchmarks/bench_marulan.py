@@ -5,7 +5,7 @@ import sys
 from benchmarks import _harness
 from transect.datasets.marulan.world.disturbances import CLEAR_HOUR
 from transect.recording import Recording
-from transect.simulation.day import Options, iterate_windows, simulate
+from transect.simulation.day import WorldOptions, iterate_windows, simulate
 
 WINDOW_S, CLEAR_HOURS = 10, 2
 RANGE_SENSORS = ("Laser*", "Radar*", "Nav")
@@ -18,7 +18,7 @@ walk_through(recording({CLEAR_HOURS * 3600}))
 
 def recording(seconds: float, **conditions: str) -> Recording:
     return simulate(
-        "marulan", Options(seconds=seconds, streams=RANGE_SENSORS, conditions=conditions)
+        "marulan", WorldOptions(seconds=seconds, streams=RANGE_SENSORS, conditions=conditions)
     ).recording
 
 

@@ -42,7 +42,7 @@ from transect.geometry import rotations, se3
 from transect.products import ProductQuery, ProductStore, open_store
 from transect.products.run_products import stream_of
 from transect.recording import Recording, Stream
-from transect.simulation.day import Options
+from transect.simulation.day import WorldOptions
 from transect.simulation.faults import inject
 from transect.types import Trajectory
 
@@ -133,7 +133,7 @@ class Site:
 def field_days(folder: Path, seed: int, drive: Drive) -> Site:
     """Three days of one drive: wheels that slip, cameras that are blinded, and both."""
     conditions = {"start": drive.start}
-    clear = kept(folder, "rosario", Options(drive.seconds, seed, IMAGE_SCALE, STREAMS, conditions))
+    clear = kept(folder, "rosario", WorldOptions(drive.seconds, seed, IMAGE_SCALE, STREAMS, conditions))
     slipping = break_down(clear, SLIP, seed, "Odometry", drive.slip)
     blinded, both = (
         break_down(day, drive.blinded_by, seed, "Zed/*", drive.blind) for day in (clear, slipping)
@@ -144,7 +144,7 @@ def field_days(folder: Path, seed: int, drive: Drive) -> Site:
 
 def crater_days(folder: Path, seed: int, drive: Drive) -> Site:
     """Two days of one drive: dust in front of the lidar, and additionally wheel slip."""
-    clear = kept(folder, "etna", Options(30.0, seed, LIDAR_SCALE, LIDAR_STREAMS))
+    clear = kept(folder, "etna", WorldOptions(30.0, seed, LIDAR_SCALE, LIDAR_STREAMS))
     dusty = break_down(clear, DUST, seed, "Lidar", drive.dust)
     slipping = break_down(dusty, SLIP, seed, "Platform/MotorEncoders", ("+10s", "+16s"))
     days = dict(zip(CRATER, (dusty, slipping), strict=True))

@@ -19,7 +19,7 @@ from benchmarks._in_turn import MAX_ERROR_RATIO, kept, make_in_turn
 from transect.base.arrays import Floats
 from transect.products import open_store
 from transect.recording import Recording
-from transect.simulation.day import Options
+from transect.simulation.day import WorldOptions
 
 LOOKED_AT, UNSEEN_SEEDS = (1, 921, 922, 923, 931, 932, 933), (675603, 601169, 362381)
 SCENES = ("houses", "open", "houses")
@@ -46,7 +46,7 @@ def scene_of(seed: int) -> str:
 def bench_dust(folder: Path, seed: int, scene: str) -> None:
     """Cells of things, and cells in free space, of maps of a dusty day."""
     clear, dusty = (
-        kept(folder, "marulan", Options(30.0, seed, 1.0, RANGES, {"scene": scene, "air": air}))
+        kept(folder, "marulan", WorldOptions(30.0, seed, 1.0, RANGES, {"scene": scene, "air": air}))
         for air in ("clear", "dust")
     )
     things, free = world_of(clear)

@@ -20,7 +20,7 @@ from transect.engine import Compound, Run
 from transect.evaluation.clouds import ReconstructionErrors, model_errors, place_by_truth, pose_errors
 from transect.geometry import se3
 from transect.recording import Parsed, Recording, Stream, arrow
-from transect.simulation.day import Day, Options, simulate
+from transect.simulation.day import Day, WorldOptions, simulate
 from transect.types import GridMap, Pose
 
 UNSEEN_SEEDS = (501, 502, 503)
@@ -45,7 +45,7 @@ class Judged:
 
 
 def main() -> None:
-    days = [simulate("rosario", Options(seconds=15.0, seed=seed)) for seed in UNSEEN_SEEDS]
+    days = [simulate("rosario", WorldOptions(seconds=15.0, seed=seed)) for seed in UNSEEN_SEEDS]
     names = [n for n, each in Compound.of("Reconstruction3D").text.implementations.items() if each.complete]
     warm = some_pairs(days[0], MIN_PAIR_DISTANCES_M[0], 2)
     for name in names:

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import _harness
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 
 DURATION_S, RATE_HZ, SIMULATED_S = 1500.0, 15, 2.0
 BYTES_PER_MB = 1e6
@@ -19,8 +19,8 @@ BYTES_PER_MB = 1e6
 def make_drive(folder: Path, seconds: float) -> Path:
     """Write the drive, in the layout of Rosario."""
     numbers = ("Odometry", "Imu", "Gps/*")
-    write_day(simulate("rosario", Options(seconds, 1, streams=numbers)), folder / "drive")
-    write_day(simulate("rosario", Options(SIMULATED_S, 1, streams=("Zed/*",))), folder / "short")
+    write_day(simulate("rosario", WorldOptions(seconds, 1, streams=numbers)), folder / "drive")
+    write_day(simulate("rosario", WorldOptions(SIMULATED_S, 1, streams=("Zed/*",))), folder / "short")
     images = next((folder / "short").rglob("zed"))
     target = next((folder / "drive").rglob("imu.log")).parent / "zed"
     target.mkdir(exist_ok=True)

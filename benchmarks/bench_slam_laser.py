@@ -26,7 +26,7 @@ from transect.geometry import se3
 from transect.geometry.interpolation import Limits, interpolate_poses
 from transect.recording import Recording
 from transect.recording.place_maps import write_map
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 from transect.types import PlaceMap, Pose, Trajectory
 
 DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA", "../shared/data")) / "carmen_2dlaser"
@@ -90,7 +90,7 @@ def judge_log(name: str) -> None:
 def simulate_drive(scene: str, seed: int, **conditions: str) -> tuple[Recording, Trajectory]:
     """Return a drive at Marulan with one level laser and wheel speeds, and its ground truth."""
     asked = {"scene": scene, **conditions}
-    options = Options(seconds=DURATIONS_S[scene], seed=seed, streams=(LASER, WHEELS), conditions=asked)
+    options = WorldOptions(seconds=DURATIONS_S[scene], seed=seed, streams=(LASER, WHEELS), conditions=asked)
     day = simulate("marulan", options)
     motion = day.truth.motion
     assert motion is not None

@@ -38,7 +38,7 @@ from transect.nodes.lidar.channel_calibration import ChannelCalibration
 from transect.nodes.lidar.scan_odometry import VoxelGaussians
 from transect.recording import Recording
 from transect.recording.place_maps import write_map
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 from transect.simulation.faults import inject
 from transect.simulation.lidar import MEASURED_VLP_32C, draw_bias
 from transect.types import PlaceMap, PointCloud
@@ -79,9 +79,11 @@ def etna(seed: int) -> Recording:
     return kept_day("etna", f"etna-far-{seed}-{DURATION_S:g}", day_options(seed, DURATION_S), REVOLUTION_STEP)
 
 
-def day_options(seed: int, seconds: float, track: str = "first") -> Options:
+def day_options(seed: int, seconds: float, track: str = "first") -> WorldOptions:
     conditions = {"route": "far", "lidar": "measured", "track": track}
-    return Options(seconds=seconds, seed=seed, scale=FIRING_RATIO, streams=("Lidar",), conditions=conditions)
+    return WorldOptions(
+        seconds=seconds, seed=seed, scale=FIRING_RATIO, streams=("Lidar",), conditions=conditions
+    )
 
 
 def bench_day(day: Recording, seed: int, *, peer: bool) -> None:

@@ -40,7 +40,7 @@ from transect.geometry import interpolation, se3
 from transect.nodes.slam.stereo_slam import UNMODELLED_DRIFT
 from transect.recording import Recording
 from transect.recording.place_maps import read_map, write_map
-from transect.simulation.day import Options
+from transect.simulation.day import WorldOptions
 from transect.simulation.faults import inject
 from transect.types import Image, PlaceMap, Trajectory
 
@@ -286,7 +286,7 @@ def rounds(seed: int, seconds: float = ROUND_S, **conditions: str) -> Recording:
     """Return a simulated day of rounds, with images and fixes."""
     name = "-".join(["rosario-round", str(seed), f"{seconds:g}", *conditions.values()])
     asked = {"route": "round", **conditions}
-    options = Options(seconds=seconds, seed=seed, streams=("Zed/*", "Gps/*"), conditions=asked)
+    options = WorldOptions(seconds=seconds, seed=seed, streams=("Zed/*", "Gps/*"), conditions=asked)
     return kept_day("rosario", name, options, every=IMAGE_STEP)
 
 

@@ -26,7 +26,7 @@ from transect.nodes.image.rectification import StereoRectification
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset
 from transect.nodes.stereo.stereo_reconstruction import StereoReconstruction
 from transect.robots import load
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 from transect.simulation.render import pixel_rays
 from transect.types import CameraModel, Image, StereoPair
 
@@ -175,7 +175,7 @@ def opencv_block_sample(pair: StereoPair, count: int) -> np.ndarray:
 
 def field_pair() -> tuple[StereoPair, np.ndarray]:
     """A rectified pair of the Rosario world, and its true depth in metres, NaN for the sky."""
-    day = simulate("rosario", Options(seconds=3, seed=SEED, conditions={"depth": "true"}))
+    day = simulate("rosario", WorldOptions(seconds=3, seed=SEED, conditions={"depth": "true"}))
     left, right = (next(iter(day.recording[f"Zed/{side}"])).payload for side in ("Left", "Right"))
     node = StereoRectification()
     node.ctx.frames = day.recording.frames

@@ -6,7 +6,7 @@ from benchmarks import _harness
 from transect.datasets.ameds.robot import locomotion
 from transect.evaluation.traverse import traverse_of
 from transect.recording import arrow
-from transect.simulation.day import Day, Options, simulate
+from transect.simulation.day import Day, WorldOptions, simulate
 
 DURATION_S = 90.0
 UNSEEN_SEEDS = (201, 202, 203, 204)
@@ -35,7 +35,8 @@ def slip_error(day: Day) -> float:
 def main() -> None:
     for rtk in ("yes", "no", "gaps"):
         days = [
-            simulate("etna", Options(DURATION_S, seed, 0.05, STREAMS, {"rtk": rtk})) for seed in UNSEEN_SEEDS
+            simulate("etna", WorldOptions(DURATION_S, seed, 0.05, STREAMS, {"rtk": rtk}))
+            for seed in UNSEEN_SEEDS
         ]
         length, moved = np.max([length_errors(day) for day in days], axis=0)
         _harness.quality(f"length of a traverse, worst of {len(days)} (rtk {rtk})", length, "%", at_most=2.0)

@@ -62,7 +62,7 @@ from transect.nodes.stereo.stereo_odometry import (
 )
 from transect.nodes.stereo.stereo_offset_calibration import TwoPassOffset
 from transect.recording import Recording
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.types import CameraModel, Pose, StereoPair, Trajectory
 
 DATA_DIR = Path(os.environ.get("TRANSECT_TEST_DATA") or "../shared/data")
@@ -264,7 +264,7 @@ def self_calibrate(drive: Drive) -> np.ndarray:
 
 def bench_field() -> None:
     for seed in SEEDS:
-        recording = kept_day("rosario", f"rosario-{seed}", Options(seconds=DAY_S, seed=seed))
+        recording = kept_day("rosario", f"rosario-{seed}", WorldOptions(seconds=DAY_S, seed=seed))
         pairs = rectified(recording, "Zed/Left", "Zed/Right")
         corrected, offset = calibrated(pairs)
         name = f"simulated Rosario {seed}, KltKeyframes"
@@ -278,7 +278,7 @@ def bench_field() -> None:
 def bench_etna() -> None:
     streams = ("MainCam", "*Arm/*", "Gnss/*", "Platform/MotorEncoders")
     for seed in ETNA_SEEDS:
-        options = Options(seconds=ETNA_DAY_S, seed=seed, scale=ETNA_SCALE, streams=streams)
+        options = WorldOptions(seconds=ETNA_DAY_S, seed=seed, scale=ETNA_SCALE, streams=streams)
         recording = kept_day("etna", f"etna-mono-{seed}", options, every=ETNA_IMAGE_STEP)
         slip = mean_slip(recording)
         quality(f"simulated Etna {seed}, mean slip of the wheels", slip, "%")
@@ -306,7 +306,7 @@ def columns(recording: Recording, *names: str) -> Iterator[list[list[float]]]:
         yield recording["truth/slip"].table[name].to_pylist()
 
 
-def kept_day(world: str, name: str, options: Options, every: int = 1) -> Recording:
+def kept_day(world: str, name: str, options: WorldOptions, every: int = 1) -> Recording:
     """Return a simulated day with every nth image and cloud; simulated once, then read from disk."""
     folder = SIMULATED / name
     if not folder.is_dir():

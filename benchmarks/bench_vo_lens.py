@@ -43,7 +43,7 @@ from transect.engine.determinism import one_thread_per_library
 from transect.evaluation.association import associate
 from transect.evaluation.relative_motions import segment_errors
 from transect.evaluation.trajectory_errors import absolute_error
-from transect.simulation.day import Options
+from transect.simulation.day import WorldOptions
 
 DRIVE_LENGTH_M, SEED, FLOW_BIAS = 1000.0, 611, 0.001
 ERRORS_PX = (0.0, 2.0, 5.0, 9.0)
@@ -101,7 +101,7 @@ def bench_world(title: str) -> None:
 
 def bench_rendered() -> None:
     """Evaluate rendered rows of soybeans, with a correct and a wrong k1 in the calibration."""
-    options = Options(seconds=RENDERED_SECONDS, seed=RENDERED_SEED, streams=("Zed*",))
+    options = WorldOptions(seconds=RENDERED_SECONDS, seed=RENDERED_SEED, streams=("Zed*",))
     kept_day("rosario", f"rosario-lens-{RENDERED_SEED}", options)
     right = SIMULATED / f"rosario-lens-{RENDERED_SEED}"
     with tempfile.TemporaryDirectory() as folder:

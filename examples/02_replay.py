@@ -19,7 +19,7 @@ from transect.draw.ground import GroundLayer
 from transect.draw.tracks import PlottedTrack, TrackStyle, tracks_figure
 from transect.engine import Batch, Latest
 from transect.geometry import planar, rotations, se3
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.types import JointState, Odometry, PointCloud, Pose, Trajectory
 
 # > log_folder = "logs/20180927-1756_sherpa"
@@ -86,7 +86,7 @@ def matrix(pose: np.ndarray) -> np.ndarray:
 
 def simulated(folder: Path) -> transect.Recording:
     if not folder.exists():
-        write_day(simulate("etna", Options(seconds=6.0, scale=0.03, streams=STREAMS)), folder)
+        write_day(simulate("etna", WorldOptions(seconds=6.0, scale=0.03, streams=STREAMS)), folder)
     # > log_iterator = replay_logfile_join(log_folder, streams)
     return transect.open(folder)
 

@@ -19,7 +19,7 @@ from transect.draw.tracks import PlottedTrack, TrackStyle, tracks_figure
 from transect.engine import At
 from transect.geometry import geodesy, planar
 from transect.robots.four_wheel_steering import FourWheelGeometry, body_motion, steer_angles
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.types import NavFix, WheelState
 
 INTERACT = robots.load("interact")
@@ -105,7 +105,7 @@ def simulated(folder: Path) -> transect.Recording:
     """A minute on Etna: wheels and receiver only, and what was true beside them."""
     streams = ("Platform/MotorEncoders", "Gnss/Pose")
     if not folder.exists():
-        write_day(simulate("etna", Options(seconds=60.0, streams=streams)), folder)
+        write_day(simulate("etna", WorldOptions(seconds=60.0, streams=streams)), folder)
     return transect.open(folder)
 
 

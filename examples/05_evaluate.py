@@ -22,14 +22,14 @@ from transect.evaluation import (
 )
 from transect.evaluation.nodes.trajectories import DriftPercent
 from transect.nodes.state.wheel_odometry import FourWheelSteer
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.types import Pose, Trajectory
 
 STREAMS = ("Platform/MotorEncoders", "Gnss/Pose")
 
 
 def made_up_day(folder: Path, seconds: float) -> Path:
-    write_day(simulate("etna", Options(seconds=seconds, seed=1, streams=STREAMS)), folder / "etna")
+    write_day(simulate("etna", WorldOptions(seconds=seconds, seed=1, streams=STREAMS)), folder / "etna")
     return folder / "etna"
 
 

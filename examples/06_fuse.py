@@ -10,10 +10,12 @@ import numpy as np
 
 import transect
 from transect.evaluation import absolute_error, associate, load_trajectory
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.types import Trajectory
 
-write_day(simulate("rosario", Options(11.0, seed=3, streams=("Odometry", "Imu", "Gps/*"))), Path("field"))
+write_day(
+    simulate("rosario", WorldOptions(11.0, seed=3, streams=("Odometry", "Imu", "Gps/*"))), Path("field")
+)
 rec = transect.open("field")
 truth = load_trajectory(rec, truth=True)
 

@@ -9,12 +9,14 @@ from pathlib import Path
 import transect
 from transect.evaluation import absolute_error, associate, load_trajectory
 from transect.integrity import check
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.simulation.faults import inject
 
 SIGNS = {"OK": "-", "SUSPECT": "!", "BAD": "#", "UNKNOWN": "."}
 
-write_day(simulate("rosario", Options(10.0, seed=2, streams=("Odometry", "Imu", "Gps/*"))), Path("drive"))
+write_day(
+    simulate("rosario", WorldOptions(10.0, seed=2, streams=("Odometry", "Imu", "Gps/*"))), Path("drive")
+)
 broken, labels = inject(transect.open("drive"), "stuck", severity=1.0, streams=["Imu"])
 
 # Every check judges every stream of its types, second by second.

@@ -11,9 +11,9 @@ import transect
 from transect.products import Area, ProductQuery, open_store
 from transect.products.reproduction import reproduce
 from transect.products.run_products import keep_run
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 
-write_day(simulate("rosario", Options(5.0, seed=1, streams=("Odometry", "Imu", "Gps/*"))), Path("drive"))
+write_day(simulate("rosario", WorldOptions(5.0, seed=1, streams=("Odometry", "Imu", "Gps/*"))), Path("drive"))
 rec = transect.open("drive")
 transect.run("PoseFusion", rec, out="fused")
 

@@ -13,7 +13,7 @@ from transect.archive.assembly.sources import build, describe
 from transect.archive.builder import context_path
 from transect.archive.validation.options import ValidationOptions
 from transect.archive.validation.validator import validate
-from transect.simulation.day import Options as Day
+from transect.simulation.day import WorldOptions as Day
 from transect.simulation.day import simulate, write_day
 
 write_day(simulate("marulan", Day(2.0, seed=1, streams=("LaserHorizontal", "Nav"))), Path("drive"))

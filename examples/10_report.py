@@ -6,12 +6,12 @@ is ``transect report PATH``.
 
 from pathlib import Path
 
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 from transect.simulation.faults import inject
 from transect.view.report import ReportOptions, gather, write_page
 from transect.view.report.sentences import summarise
 
-day = simulate("rosario", Options(10.0, seed=1, streams=("Imu", "Odometry", "Gps/*")))
+day = simulate("rosario", WorldOptions(10.0, seed=1, streams=("Imu", "Odometry", "Gps/*")))
 broken, labels = inject(day.recording, "gnss_spike", severity=0.8)
 
 # The facts are gathered once; a page, or a program, then only reads them.

@@ -12,9 +12,9 @@ from transect.datasets.insight.robot.motor import fit_no_load
 from transect.datasets.insight.robot.parameters import Parameters
 from transect.datasets.insight.robot.science import ScienceRows, phases_of
 from transect.datasets.insight.robot.soil import indentations_of
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 
-day = simulate("insight", Options(15.0, seed=1, streams=("Arm/*",), conditions={"story": "soil"}))
+day = simulate("insight", WorldOptions(15.0, seed=1, streams=("Arm/*",), conditions={"story": "soil"}))
 recording = day.recording
 rows = ScienceRows.of(recording, "Arm/SciHi")
 parameters = Parameters.of(recording)

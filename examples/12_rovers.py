@@ -11,11 +11,11 @@ from transect.datasets.marulan.robot import derived_streams as argo
 from transect.datasets.rosario.robot.geometry import odometry_from_camera
 from transect.geometry import rotations
 from transect.robots.four_wheel_steering import FourWheelGeometry
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 
 # Interact (AMEDS): camera poses from joint angles, and how the order of roll, pitch and yaw was meant.
 STREAMS = ("*Arm/*", "*Cam/PoseEstimate", "Platform/*")
-etna = simulate("etna", Options(4.0, seed=1, streams=STREAMS)).recording
+etna = simulate("etna", WorldOptions(4.0, seed=1, streams=STREAMS)).recording
 again = derived_poses.attitude_orders(etna, "Main")
 print(f"MainCam: recomputed poses are {1000 * again.position_m:.1f} mm off, angles in {again.order}")
 for phase in derived_poses.picking_phases(etna):
@@ -26,7 +26,7 @@ radius = locomotion.tick_length(etna).wheel_radius(FourWheelGeometry.of(robots.l
 print(f"radius of its wheels, which the document lacks: {radius:.3f} m")
 
 # The Argo (document 004): radius and track, which the report lacks, from wheels and localisation.
-options = Options(40.0, seed=1, streams=("Nav", "Payload/*"), conditions={"scene": "open"})
+options = WorldOptions(40.0, seed=1, streams=("Nav", "Payload/*"), conditions={"scene": "open"})
 fit = argo.fit_drive(simulate("marulan", options).recording)
 print(f"Argo: wheels of {fit.drive.wheel_radius:.3f} m, {fit.drive.track_width:.2f} m apart as it skids")
 

@@ -16,7 +16,7 @@ from transect.datasets.marulan.world.disturbances import CLEAR_HOUR
 from transect.errors import UsageError, did_you_mean
 from transect.integrity.runner import checkable
 from transect.recording import Recording, Stream, stream_of_values
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 
 TEST_DATA = "TRANSECT_TEST_DATA"
 """The variable that names the folder of real recordings."""
@@ -72,7 +72,7 @@ class _Day:
     scale: float = 1.0
 
     def __call__(self, seed: int) -> Recording:
-        options = Options(self.seconds, seed, self.scale, self.streams, self.conditions)
+        options = WorldOptions(self.seconds, seed, self.scale, self.streams, self.conditions)
         return keep_payloads(simulate(self.world, options).recording)
 
 
@@ -246,7 +246,7 @@ def hour_bases(blocks: int) -> Iterator[Base]:
 
 def _hour_block(streams: tuple[str, ...], conditions: Mapping[str, str], block: int, seed: int) -> Recording:
     whole = simulate(
-        "marulan", Options(seconds=3600.0, seed=seed, streams=streams, conditions=conditions)
+        "marulan", WorldOptions(seconds=3600.0, seed=seed, streams=streams, conditions=conditions)
     ).recording
     return whole.slice(f"+{block * HOUR_BLOCK:g}s", f"+{(block + 1) * HOUR_BLOCK:g}s")
 

@@ -11,14 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from transect.cli import demo
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 
 
 def test_the_demo_prints_the_digest_of_the_run_that_it_kept_and_how_good_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     streams = ("Platform/MotorEncoders", "Gnss/Pose")
-    day = simulate("etna", Options(seconds=4.0, streams=streams)).recording
+    day = simulate("etna", WorldOptions(seconds=4.0, streams=streams)).recording
     shown = []
     for _ in range(2):  # the second time the folder is there already
         demo._run("WheelDrift", day, tmp_path / "etna", tmp_path / "run")

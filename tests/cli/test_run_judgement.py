@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from transect.cli.info import command as info
 from transect.cli.run import command as run
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 
 STANDARD_GRAVITY = 9.80665
 
@@ -19,7 +19,7 @@ STANDARD_GRAVITY = 9.80665
 def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("judged") / "day"
     streams = ("Imu", "Gps/*", "Odometry*")
-    write_day(simulate("rosario", Options(seed=3, seconds=8.0, streams=streams)), folder)
+    write_day(simulate("rosario", WorldOptions(seed=3, seconds=8.0, streams=streams)), folder)
     return folder
 
 

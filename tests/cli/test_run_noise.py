@@ -14,7 +14,7 @@ import transect as package
 from transect import formats
 from transect.base.tables import ELLIPSIS
 from transect.recording import Recording, Stream
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Wheels, an IMU and fixes that declare their deviations."""
     folder = tmp_path_factory.mktemp("noise") / "day"
     streams = ("Imu", "Gps/*", "Odometry*")
-    write_day(simulate("rosario", Options(seed=5, seconds=8.0, streams=streams)), folder)
+    write_day(simulate("rosario", WorldOptions(seed=5, seconds=8.0, streams=streams)), folder)
     return folder
 
 
@@ -103,7 +103,7 @@ def test_sentences_are_folded_at_the_width_of_the_terminal(undeclared: Path) -> 
 def uncalibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `bag.mcap`, images without calibration, and `calibration00.yaml` of its cameras."""
     folder = tmp_path_factory.mktemp("uncalibrated")
-    write_day(simulate("rosario", Options(seconds=1.0, scale=0.25, streams=("Zed/*",))), folder / "day")
+    write_day(simulate("rosario", WorldOptions(seconds=1.0, scale=0.25, streams=("Zed/*",))), folder / "day")
 
     def bare(stream: Stream) -> Stream:
         return stream.replace(camera="")

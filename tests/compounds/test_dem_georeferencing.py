@@ -19,7 +19,7 @@ from transect import run
 from transect.evaluation.height_maps import map_errors
 from transect.formats.geotiff import encode_geotiff
 from transect.recording import Recording, stream_of_values
-from transect.simulation.day import Day, Options, simulate
+from transect.simulation.day import Day, WorldOptions, simulate
 from transect.types import GridMap, Pose
 
 CELL = 0.2
@@ -28,7 +28,7 @@ LIDAR_AND_FIXES = ("Lidar", "Gnss/Imu", "Gnss/Pose")
 
 @pytest.fixture(scope="module")
 def day() -> Day:
-    return simulate("etna", Options(seconds=6.0, streams=LIDAR_AND_FIXES))
+    return simulate("etna", WorldOptions(seconds=6.0, streams=LIDAR_AND_FIXES))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from transect.errors import TransectError
 from transect.evaluation.clouds import ground_distances
 from transect.geometry import geodesy, rotations
 from transect.recording import Recording
-from transect.simulation.day import Day, Options, simulate
+from transect.simulation.day import Day, WorldOptions, simulate
 
 WITH_FIXES = ("Platform/MotorEncoders", "Gnss/Imu", "Gnss/Pose")
 SPEC = "PoseFusion/ErrorStateFilter"
@@ -19,7 +19,7 @@ SPEC = "PoseFusion/ErrorStateFilter"
 
 @pytest.fixture(scope="module")
 def simulated() -> Day:
-    return simulate("etna", Options(seconds=6.0, streams=WITH_FIXES))
+    return simulate("etna", WorldOptions(seconds=6.0, streams=WITH_FIXES))
 
 
 @pytest.fixture(scope="module")

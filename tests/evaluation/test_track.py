@@ -9,7 +9,7 @@ import pytest
 
 from transect.evaluation.track import find_spikes, white_noise
 from transect.evaluation.traverse import measure, traverse_of
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 
 NS = 10**9
 T0 = 1_657_013_071 * NS
@@ -125,7 +125,7 @@ def test_fixes_that_wander_are_averaged_over_longer():
 def test_a_day_on_etna_is_as_long_as_it_was(rtk: str):
     """A day has the manoeuvres of Figure 7, a stop and a turn on the spot."""
     names = ("Gnss/Pose", "Gnss/NedVelocity")
-    day = simulate("etna", Options(36.0, 11, 0.05, names, {"rtk": rtk}))
+    day = simulate("etna", WorldOptions(36.0, 11, 0.05, names, {"rtk": rtk}))
     assert day.truth.motion is not None
     true = day.truth.motion.position
     metres = float(np.linalg.norm(np.diff(true, axis=0), axis=1).sum())

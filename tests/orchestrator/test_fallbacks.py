@@ -20,7 +20,7 @@ from transect.products import ProductQuery, open_store
 from transect.products.reproduction import reproduce
 from transect.products.run_products import stream_of
 from transect.recording import Recording
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.types import Verdict
 
 POLICY = """
@@ -125,7 +125,7 @@ def test_a_map_omits_the_margin_before_suspect_windows_and_no_switch_is_earlier(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams = ("LaserHorizontal", "Nav", "RadarSpectrum")
-    day = simulate("marulan", Options(seconds=0.5, streams=streams)).recording
+    day = simulate("marulan", WorldOptions(seconds=0.5, streams=streams)).recording
     assert day.span is not None
     start_ns, tenth = day.span[0], NS // 10
     edges = [(start_ns + n * tenth, start_ns + (n + 1) * tenth) for n in range(5)]
@@ -162,7 +162,7 @@ def test_a_map_omits_the_margin_before_suspect_windows_and_no_switch_is_earlier(
 def seen() -> Recording:
     """A robot with wheels, an IMU and two cameras."""
     streams = ("Odometry", "Imu", "Zed/*")
-    return simulate("rosario", Options(seconds=1.0, scale=0.05, streams=streams)).recording
+    return simulate("rosario", WorldOptions(seconds=1.0, scale=0.05, streams=streams)).recording
 
 
 @pytest.mark.parametrize("kind", ["map", "DEM"])
@@ -202,7 +202,7 @@ def test_the_smoother_weights_all_sensors_by_their_agreement_and_is_reproducible
     tmp_path: Path, drift_covariance: bool
 ) -> None:
     streams = ("Lidar", "Gnss/Imu", "Platform/MotorEncoders")
-    write_day(simulate("etna", Options(seconds=4.0, scale=0.1, streams=streams)), tmp_path / "day")
+    write_day(simulate("etna", WorldOptions(seconds=4.0, scale=0.1, streams=streams)), tmp_path / "day")
     policy = load_policy()
     choices = [replace(each, drift_covariance=drift_covariance) for each in policy.kinds["Pose"].choices]
     policy.kinds["Pose"] = replace(policy.kinds["Pose"], choices=choices)

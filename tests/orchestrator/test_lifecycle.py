@@ -10,7 +10,7 @@ from transect.engine import Node, compound
 from transect.errors import UsageError
 from transect.orchestrator.lifecycle import STATES, TRANSITIONS, LifeCycleError, ManagedCompound
 from transect.orchestrator.modes import Mode, ModeController
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 from transect.simulation.instruments import SimulatedCamera
 from transect.types import Image
 
@@ -99,7 +99,7 @@ def test_each_transition_is_possible_from_its_states_alone(transition: str, stat
 @pytest.fixture(scope="module")
 def camera() -> SimulatedCamera:
     """The left camera of a simulated field, 3 s at 15 Hz."""
-    day = simulate("rosario", Options(seconds=3.0, scale=0.1, streams=("zed/left",)))
+    day = simulate("rosario", WorldOptions(seconds=3.0, scale=0.1, streams=("zed/left",)))
     [stream] = [s for s in day.recording if s.type is Image]
     return SimulatedCamera(stream, exposure=0.005)
 

@@ -24,13 +24,13 @@ DAYS = {
 
 def digests(*names: str) -> dict[str, dict[str, str]]:
     """By day, the digest of each file; and of a picture."""
-    from transect.simulation.day import Options, simulate, write_day
+    from transect.simulation.day import WorldOptions, simulate, write_day
 
     found = {"picture": {"all": picture()}}
     for name in names:
         world, numbers, conditions, streams = DAYS[name]
         with tempfile.TemporaryDirectory() as folder:
-            write_day(simulate(world, Options(*numbers, streams, conditions)), Path(folder, "day"))
+            write_day(simulate(world, WorldOptions(*numbers, streams, conditions)), Path(folder, "day"))
             found[name] = {
                 str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
                 for path in sorted(Path(folder).rglob("*"))

@@ -140,7 +140,7 @@ def test_night_is_dark_and_headlights_light_what_is_near(lava: Scene) -> None:
 
 
 def test_a_thermal_camera_sees_a_warm_body_and_a_cold_sky() -> None:
-    person = solids.cylinder("person", [4.0, 0.0, 0.0], 0.3, 1.8, solids.Material(temperature=306.0))
+    person = solids.cylinder("person", [4.0, 0.0, 0.0], 0.3, 1.8, solids.SurfaceMaterial(temperature=306.0))
     scene = Scene(terrain.flat(30.0), solids.Solids.of([person]))
     night = light.Light(sun=0.0, thermal=True)
     frame = render(scene, camera(), looking([0.0, 0.0, 1.2], 0.0, 0.0), night, colour=False)

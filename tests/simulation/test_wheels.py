@@ -21,7 +21,7 @@ def flat_motion(way: driving.Course) -> Motion:
     return drive(way, chassis, lambda xy: np.zeros(xy.shape[:-1]))
 
 
-def four_wheels(way: driving.Course, motion: Motion, soil: wheels.SoilSlip) -> wheels.WheelMotion:
+def four_wheels(way: driving.Course, motion: Motion, soil: wheels.SoilSlip) -> wheels.RollingWheels:
     steering = wheels.four_wheel_steering(way, SWIVELS)
     contacts = wheels.swivelled_contacts(steering, SWIVELS, D, 0.335)
     velocities = wheels.ground_velocities(motion, contacts, STEP)

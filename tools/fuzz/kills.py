@@ -54,9 +54,9 @@ def _write_day(world: str, seconds: float, streams: tuple[str, ...]) -> Callable
     """Return what writes a small recording."""
 
     def write(folder: Path) -> None:
-        from transect.simulation.day import Options, simulate, write_day
+        from transect.simulation.day import WorldOptions, simulate, write_day
 
-        write_day(simulate(world, Options(seconds, 3, 0.05, streams)), folder / "day")
+        write_day(simulate(world, WorldOptions(seconds, 3, 0.05, streams)), folder / "day")
 
     return write
 

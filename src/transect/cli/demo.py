@@ -80,11 +80,11 @@ def command(out: Path) -> None:
 
 
 def _simulate(world: str, folder: Path, **asked: Any) -> Recording:
-    """Simulate a day with some `Options`, write it, and open the written recording."""
+    """Simulate a day with some `WorldOptions`, write it, and open the written recording."""
     from transect import formats
-    from transect.simulation.day import Options, simulate, write_day
+    from transect.simulation.day import WorldOptions, simulate, write_day
 
-    options = Options(**asked)
+    options = WorldOptions(**asked)
     typed = [f"transect simulate {world} -o {folder} --seconds {options.seconds:g}"]
     typed += [f"--scale {options.scale:g}"] if options.scale != 1.0 else []
     typed += [f"--seed {options.seed}"] if options.seed else []

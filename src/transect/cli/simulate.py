@@ -12,7 +12,7 @@ from .shared.options import json_option, streams_option
 from .shared.output import all_option
 
 if TYPE_CHECKING:
-    from transect.simulation.day import Day, Options
+    from transect.simulation.day import Day, WorldOptions
 
 
 @click.command()
@@ -96,8 +96,8 @@ def _options(
     scale: float | None,
     streams: tuple[str, ...],
     conditions: tuple[str, ...],
-) -> Options:
-    from transect.simulation.day import Options, usual_seconds
+) -> WorldOptions:
+    from transect.simulation.day import WorldOptions, usual_seconds
 
     from .shared.options import parse_pairs
 
@@ -106,7 +106,7 @@ def _options(
     for name in ("seconds", "scale"):
         _refuse_not_positive(name, given[name])
     chosen = {name: value for name, value in given.items() if value is not None}
-    usual = Options(seconds=usual_seconds(world, asked), streams=streams, conditions=asked)
+    usual = WorldOptions(seconds=usual_seconds(world, asked), streams=streams, conditions=asked)
     return dataclasses.replace(usual, **chosen)
 
 
@@ -139,7 +139,7 @@ def _announce(world: str, made: Day, target: Path) -> None:
         click.echo(f"warning: only {size_text(free)} of disk space are free", err=True)
 
 
-def _report(target: Path, world: str, options: Options, said: tuple[str, ...], as_json: bool) -> None:
+def _report(target: Path, world: str, options: WorldOptions, said: tuple[str, ...], as_json: bool) -> None:
     from .shared.output import show_json
     from .shared.recordings import report_left_out
 

@@ -4,7 +4,7 @@ A world (`datasets/<name>/world`) generates a `Day`: a `Recording` in the format
 that no real recording has. Truth comes from the state of the world. Worlds share constants with the models of
 their robots, but never call the functions that are evaluated with simulated data.
 
-- `day`: `Day`, `Truth`, `Options`, `simulate`, `write_day`
+- `day`: `Day`, `Truth`, `WorldOptions`, `simulate`, `write_day`
 - `motion`: the exact pose and rates of a body at any time
 - `randomness`: generators that depend on the seed, the stream and the sample only
 

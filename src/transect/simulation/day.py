@@ -32,8 +32,8 @@ TRUTH = "truth"
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of a simulation."""
+class WorldOptions:
+    """WorldOptions of a simulation."""
 
     seconds: float = 20.0  # length of the recording
     seed: int = 0  # the same seed gives the same bytes
@@ -97,7 +97,7 @@ def names() -> tuple[str, ...]:
     return plugins.names("worlds")
 
 
-def simulate(world: str, options: Options | None = None) -> Day:
+def simulate(world: str, options: WorldOptions | None = None) -> Day:
     """Return a day in a world.
 
     Parameters
@@ -105,13 +105,13 @@ def simulate(world: str, options: Options | None = None) -> Day:
     world : str
         One of `names()`.
     """
-    return _import_world(world).make_day(options or Options())
+    return _import_world(world).make_day(options or WorldOptions())
 
 
 def usual_seconds(world: str, conditions: Mapping[str, str]) -> float:
     """Return the default length of a day in a world, which a world may define itself."""
     own = getattr(_import_world(world), "usual_seconds", None)
-    return Options.seconds if own is None else own(conditions)
+    return WorldOptions.seconds if own is None else own(conditions)
 
 
 def _import_world(world: str) -> Any:

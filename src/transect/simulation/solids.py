@@ -1,7 +1,7 @@
 """Static and moving objects of a world: boxes, cylinders, ellipsoids and foliage, as plain arrays.
 
 `Solids.arrays` is passed to compiled loops that find the first intersection of rays. Each solid has a
-`Material` with its properties for lasers, cameras, infra-red cameras and radars.
+`SurfaceMaterial` with its properties for lasers, cameras, infra-red cameras and radars.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRACK_STEP_S = 0.05
 
 
 @dataclass(frozen=True)
-class Material:
+class SurfaceMaterial:
     """Properties of a surface for sensors."""
 
     albedo: tuple[float, float, float] = (0.4, 0.4, 0.4)  # of red, green and blue light, 0 to 1
@@ -35,7 +35,7 @@ class Material:
     temperature: float = 293.0  # K, for the infra-red camera
 
 
-PLAIN = Material()
+PLAIN = SurfaceMaterial()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Solid:
     # (3,), half lengths along its own axes, m; a cylinder is along its z axis and circular
     size: Floats
     rotation: Floats  # (3, 3), takes vectors of the solid to the world
-    material: Material = PLAIN
+    material: SurfaceMaterial = PLAIN
     # 1/m: the mean free path of rays in foliage is 1/density; infinite for solid objects
     density: float = np.inf
     rcs: float = 0.0  # m2: radar cross-section of a point echo at its centre, e.g. a corner reflector
@@ -92,7 +92,7 @@ class Solids:
     kinds: tuple[str, ...]  # the different kinds, in order of appearance
     kind: Ints  # (n,), index into `kinds`
     albedo: Floats  # (n, 3)
-    # near_infrared, backscatter, temperature, rcs: (n,), see `Material` and `Solid`
+    # near_infrared, backscatter, temperature, rcs: (n,), see `SurfaceMaterial` and `Solid`
     near_infrared: Floats
     backscatter: Floats
     temperature: Floats
@@ -203,14 +203,14 @@ def rotation_about_z(yaw: float) -> Floats:
     return rotations.matrix_from_rotation_vector(np.array([0.0, 0.0, yaw]))
 
 
-def box(kind: str, low: ArrayLike, high: ArrayLike, material: Material = PLAIN) -> Solid:
+def box(kind: str, low: ArrayLike, high: ArrayLike, material: SurfaceMaterial = PLAIN) -> Solid:
     """Return a box between two corners (3,) of the world's axes."""
     a, b = np.asarray(low, np.float64), np.asarray(high, np.float64)
     return Solid(kind, SHAPE_BOX, (a + b) / 2, np.abs(b - a) / 2, np.eye(3), material)
 
 
 def turned_box(
-    kind: str, centre: ArrayLike, lengths: ArrayLike, rotation: Floats, material: Material = PLAIN
+    kind: str, centre: ArrayLike, lengths: ArrayLike, rotation: Floats, material: SurfaceMaterial = PLAIN
 ) -> Solid:
     """Return a box of lengths (3,) along its own axes, m."""
     return Solid(
@@ -224,7 +224,12 @@ def turned_box(
 
 
 def wall(
-    kind: str, start: ArrayLike, end: ArrayLike, height: float, thickness: float, material: Material = PLAIN
+    kind: str,
+    start: ArrayLike,
+    end: ArrayLike,
+    height: float,
+    thickness: float,
+    material: SurfaceMaterial = PLAIN,
 ) -> Solid:
     """Return a wall between two points (2,) on the ground, z = 0."""
     a, b = np.asarray(start, np.float64), np.asarray(end, np.float64)
@@ -236,13 +241,17 @@ def wall(
     )
 
 
-def cylinder(kind: str, foot: ArrayLike, radius: float, height: float, material: Material = PLAIN) -> Solid:
+def cylinder(
+    kind: str, foot: ArrayLike, radius: float, height: float, material: SurfaceMaterial = PLAIN
+) -> Solid:
     """Return a vertical cylinder (a pole, a trunk) from its foot (3,) up."""
     centre = np.asarray(foot, np.float64) + np.array([0.0, 0.0, height / 2])
     return Solid(kind, SHAPE_CYLINDER, centre, np.array([radius, radius, height / 2]), np.eye(3), material)
 
 
-def rod(kind: str, start: ArrayLike, end: ArrayLike, radius: float, material: Material = PLAIN) -> Solid:
+def rod(
+    kind: str, start: ArrayLike, end: ArrayLike, radius: float, material: SurfaceMaterial = PLAIN
+) -> Solid:
     """Return a cylinder between two points (3,)."""
     a, b = np.asarray(start, np.float64), np.asarray(end, np.float64)
     length = float(np.linalg.norm(b - a))
@@ -254,7 +263,11 @@ def rod(kind: str, start: ArrayLike, end: ArrayLike, radius: float, material: Ma
 
 
 def ellipsoid(
-    kind: str, centre: ArrayLike, half_axes: ArrayLike, material: Material = PLAIN, density: float = np.inf
+    kind: str,
+    centre: ArrayLike,
+    half_axes: ArrayLike,
+    material: SurfaceMaterial = PLAIN,
+    density: float = np.inf,
 ) -> Solid:
     """Return an ellipsoid along the world's axes; with a density (1/m) it is foliage."""
     half = np.broadcast_to(np.asarray(half_axes, np.float64), 3).copy()
@@ -263,15 +276,15 @@ def ellipsoid(
     )
 
 
-def sphere(kind: str, centre: ArrayLike, radius: float, material: Material = PLAIN) -> Solid:
+def sphere(kind: str, centre: ArrayLike, radius: float, material: SurfaceMaterial = PLAIN) -> Solid:
     """Return a sphere."""
     return ellipsoid(kind, centre, radius, material)
 
 
-BARK = Material((0.36, 0.31, 0.27), 0.5, 0.12, 292.0)
-LEAVES = Material((0.13, 0.19, 0.09), 0.6, 0.05, 290.0)
-CLOTHES = Material((0.12, 0.16, 0.32), 0.5, 0.2, 303.0)
-SKIN = Material((0.55, 0.4, 0.33), 0.55, 0.2, 307.0)
+BARK = SurfaceMaterial((0.36, 0.31, 0.27), 0.5, 0.12, 292.0)
+LEAVES = SurfaceMaterial((0.13, 0.19, 0.09), 0.6, 0.05, 290.0)
+CLOTHES = SurfaceMaterial((0.12, 0.16, 0.32), 0.5, 0.2, 303.0)
+SKIN = SurfaceMaterial((0.55, 0.4, 0.33), 0.55, 0.2, 307.0)
 
 
 def tree(

@@ -42,7 +42,7 @@ LOOSE = SoilSlip()
 
 
 @dataclass(frozen=True, eq=False)
-class WheelMotion:
+class RollingWheels:
     """True motion of each of k wheels."""
 
     steering: Floats  # (n, k), rad to the left
@@ -129,7 +129,7 @@ def roll(
     seed: int,
     seconds: float,
     max_slip: float = 0.9,
-) -> WheelMotion:
+) -> RollingWheels:
     """Return the motion of wheels with velocities (n, k, 3) over the ground in the body.
 
     Parameters
@@ -155,7 +155,7 @@ def roll(
     rim = np.where(slip > 0, ground / (1 - np.maximum(slip, 0)), ground * (1 + np.minimum(slip, 0)))
     moves = np.hypot(ground, sliding) >= MIN_SLIP_ANGLE_SPEED_MPS
     angle = np.where(moves, np.arctan2(sliding, np.abs(ground)), np.nan)
-    return WheelMotion(steering, ground, sliding, rim, slip, angle)
+    return RollingWheels(steering, ground, sliding, rim, slip, angle)
 
 
 def _patches(ground: Floats, soil: SoilSlip, seed: int, seconds: float) -> Floats:

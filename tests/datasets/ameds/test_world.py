@@ -20,7 +20,7 @@ from transect.recording import Recording, arrow
 from transect.robots import four_wheel_steering as wheels
 from transect.robots.four_wheel_steering import FourWheelGeometry
 from transect.simulation import instruments
-from transect.simulation.day import Day, Options, simulate, write_day
+from transect.simulation.day import Day, WorldOptions, simulate, write_day
 from transect.simulation.motion import Motion
 
 SECONDS = 10.0
@@ -31,7 +31,7 @@ SEEDS = (0, 1)
 def table_day(seed: int = 0, soil: str = "firm", rtk: str = "yes", seconds: float = SECONDS) -> Day:
     """Without images and clouds."""
     conditions = {"soil": soil, "rtk": rtk}
-    return simulate("etna", Options(seconds, seed, 0.05, ("Gnss*", "*Arm*", "*/*"), conditions))
+    return simulate("etna", WorldOptions(seconds, seed, 0.05, ("Gnss*", "*Arm*", "*/*"), conditions))
 
 
 def near(squares: np.ndarray) -> bool:
@@ -52,7 +52,7 @@ def origin_poses(day: Day, t_ns: np.ndarray) -> np.ndarray:
 
 
 def test_every_stream_of_table_7_is_there_at_its_rate() -> None:
-    day = simulate("etna", Options(2.0, 0, 0.05))
+    day = simulate("etna", WorldOptions(2.0, 0, 0.05))
     names = {stream.name for stream in day.recording}
     assert names == {*BY_STREAM, "AuxCam", "MainCam", "Lidar"}
     for name in ("Gnss/Imu", "Gnss/Pose", "Platform/2DPoseEstimate", "Platform/WheelPoseEstimate"):
@@ -97,7 +97,7 @@ def test_attitude_and_velocity_are_off_by_what_table_1_says(seed: int) -> None:
 @cache
 def state(seed: int) -> EtnaState:
     """The world of `table_day`."""
-    return EtnaState(Options(SECONDS, seed, 0.05, (), {"soil": "firm"}))
+    return EtnaState(WorldOptions(SECONDS, seed, 0.05, (), {"soil": "firm"}))
 
 
 def test_integrating_the_imu_for_10_s_is_off_by_what_its_noise_predicts() -> None:
@@ -241,7 +241,7 @@ def test_the_arms_keep_still_on_a_traverse(side: str) -> None:
 def test_a_rock_is_picked_up_and_put_into_the_container() -> None:
     """Section 5.2; the phases are told from the joint angles alone, the truth from the state of the world."""
     streams_ = ("Platform/*", "AuxArm/*", "AuxCam/PoseEstimate")
-    day = simulate("etna", Options(60.0, 0, 0.05, streams_, {"task": "rock_picking"}))
+    day = simulate("etna", WorldOptions(60.0, 0, 0.05, streams_, {"task": "rock_picking"}))
     found = [each.name for each in derived_poses.picking_phases(day.recording, tip=(0.0, 0.0, 0.25))]
     order = ["approach", "grasp", "lift", "place", "return"]
     assert [name for name in found if name != "still"] == order
@@ -288,7 +288,7 @@ def test_fixes_change_in_the_gaps() -> None:
 
 
 def test_a_written_day_opens_again_with_its_truth(tmp_path: Path) -> None:
-    day = shortened(simulate("etna", Options(2.0, 0, 0.05)))
+    day = shortened(simulate("etna", WorldOptions(2.0, 0, 0.05)))
     write_day(day, tmp_path / "etna")
     again = transect.open(tmp_path / "etna")
     assert not again.losses
@@ -322,7 +322,7 @@ def assert_on_the_ground(again: Recording, day: Day) -> None:
     times = cloud.t_ns + np.asarray(cloud.fields["t_offset_ns"]).astype(np.int64)
     poses = origin_of(day).at(times).transforms @ robot.frames.lookup("Platform", "Lidar")
     world = se3.apply(poses, cloud.points.astype(np.float64))
-    land = EtnaState(Options(2.0, 0, 0.05)).land
+    land = EtnaState(WorldOptions(2.0, 0, 0.05)).land
     close = np.linalg.norm(cloud.points, axis=1) < 15
     off = world[close, 2] - land.at(world[close, :2])
     assert np.median(np.abs(off)) < 0.03
@@ -330,7 +330,7 @@ def assert_on_the_ground(again: Recording, day: Day) -> None:
 
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     def written(name: str, seed: int) -> str:
-        options = Options(2.0, seed, 0.03, ("Gnss/*", "Platform/*", "Lidar", "AuxCam"))
+        options = WorldOptions(2.0, seed, 0.03, ("Gnss/*", "Platform/*", "Lidar", "AuxCam"))
         write_day(shortened(simulate("etna", options)), tmp_path / name)
         files = sorted(p for p in (tmp_path / name).rglob("*") if p.is_file())
         content = b"".join(p.relative_to(tmp_path / name).as_posix().encode() + p.read_bytes() for p in files)
@@ -345,7 +345,7 @@ def test_another_day_has_the_same_ground_and_another_track(monkeypatch: pytest.M
     monkeypatch.setitem(ROUTES, "return", ROUTES["return"]._replace(ground=50.0, duration=4.0))
 
     def on(track: str) -> EtnaState:
-        return EtnaState(Options(4.0, 0, 0.03, ("Lidar",), {"route": "return", "track": track}))
+        return EtnaState(WorldOptions(4.0, 0, 0.03, ("Lidar",), {"route": "return", "track": track}))
 
     first, again, beside = on("first"), on("again"), on("beside")
     assert (first.land.height == beside.land.height).all()
@@ -358,7 +358,7 @@ def test_another_day_has_the_same_ground_and_another_track(monkeypatch: pytest.M
 def test_depth_comes_on_request() -> None:
     import cv2
 
-    day = simulate("etna", Options(2.0, 0, 0.03, ("MainCam",), {"depth": "on"}))
+    day = simulate("etna", WorldOptions(2.0, 0, 0.03, ("MainCam",), {"depth": "on"}))
     names = [name for name in day.truth.files if "MainCam" in name]
     assert len(names) == len(day.recording["MainCam"]) == 61
     depth = cv2.imdecode(np.frombuffer(day.truth.files[names[0]](), np.uint8), cv2.IMREAD_UNCHANGED)
@@ -369,10 +369,10 @@ def test_depth_comes_on_request() -> None:
 
 def test_what_etna_does_not_know_is_refused() -> None:
     with pytest.raises(UsageError, match="sol"):
-        simulate("etna", Options(2.0, conditions={"sol": "firm"}))
+        simulate("etna", WorldOptions(2.0, conditions={"sol": "firm"}))
     with pytest.raises(UsageError, match="hard"):
-        simulate("etna", Options(2.0, conditions={"soil": "hard"}))
+        simulate("etna", WorldOptions(2.0, conditions={"soil": "hard"}))
     with pytest.raises(UsageError, match="too short"):
-        simulate("etna", Options(0.5))
+        simulate("etna", WorldOptions(0.5))
     with pytest.raises(StreamError, match="Radar"):
-        simulate("etna", Options(2.0, streams=("Radar",)))
+        simulate("etna", WorldOptions(2.0, streams=("Radar",)))

@@ -20,7 +20,7 @@ from transect.datasets.insight.robot.soil import SETTINGS as SOIL_SETTINGS
 from transect.datasets.insight.robot.soil import indentations_of
 from transect.errors import UsageError
 from transect.recording import Recording
-from transect.simulation.day import Day, Options, simulate, write_day
+from transect.simulation.day import Day, WorldOptions, simulate, write_day
 
 TELEMETRY = ("Arm/*", "System/*", "History/*")
 LONG_MOVES = "pot"
@@ -28,7 +28,7 @@ LONG_MOVES = "pot"
 
 
 def a_day(story: str, seconds: float, **conditions: str) -> Day:
-    options = Options(seconds, seed=1, streams=TELEMETRY, conditions={"story": story, **conditions})
+    options = WorldOptions(seconds, seed=1, streams=TELEMETRY, conditions={"story": story, **conditions})
     return simulate("insight", options)
 
 
@@ -91,7 +91,7 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
     digests: list[str] = []
     for seed in (7, 7):
         folder = tmp_path / str(len(digests))
-        options = Options(4.0, seed=seed, streams=TELEMETRY, conditions={"story": "imaging"})
+        options = WorldOptions(4.0, seed=seed, streams=TELEMETRY, conditions={"story": "imaging"})
         write_day(simulate("insight", options), folder)
         content = b"".join(f.name.encode() + f.read_bytes() for f in sorted(folder.rglob("*.*")))
         digests.append(hashlib.sha256(content).hexdigest())
@@ -99,18 +99,18 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
 
 
 def test_another_seed_is_another_day(soil_day: Day) -> None:
-    other = simulate("insight", Options(60.0, seed=2, streams=TELEMETRY, conditions={"story": "soil"}))
+    other = simulate("insight", WorldOptions(60.0, seed=2, streams=TELEMETRY, conditions={"story": "soil"}))
     contact = other.truth.tables["contact"], soil_day.truth.tables["contact"]
     assert not contact[0].equals(contact[1])
 
 
 def test_a_condition_that_it_does_not_know_is_refused() -> None:
     with pytest.raises(UsageError, match="has no condition"):
-        simulate("insight", Options(1.0, conditions={"weather": "dust"}))
+        simulate("insight", WorldOptions(1.0, conditions={"weather": "dust"}))
     with pytest.raises(UsageError, match="story cannot be"):
-        simulate("insight", Options(1.0, conditions={"story": "sleep"}))
+        simulate("insight", WorldOptions(1.0, conditions={"story": "sleep"}))
     with pytest.raises(UsageError, match="no fault"):
-        simulate("insight", Options(1.0, conditions={"fault": "rust"}))
+        simulate("insight", WorldOptions(1.0, conditions={"fault": "rust"}))
 
 
 # Is it true?
@@ -313,7 +313,7 @@ def test_a_long_recording_holds_several_rounds() -> None:
 
 
 def test_the_camera_sees_the_ground() -> None:
-    day = simulate("insight", Options(5.0, seed=2, scale=0.0625, conditions={"story": "imaging"}))
+    day = simulate("insight", WorldOptions(5.0, seed=2, scale=0.0625, conditions={"story": "imaging"}))
     pictures = day.recording["IDC"]
     picture = pictures[0].payload
     assert picture.data.shape == (64, 64, 3)

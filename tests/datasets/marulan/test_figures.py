@@ -19,7 +19,7 @@ from transect.errors import StreamError, UsageError
 from transect.integrity import VerdictTable, check
 from transect.recording import Recording
 from transect.robots.moment import Moment, show_ranges
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 
 CHECKS = ("C01", "C02", "C03", "X01", "C06")
 Judged = tuple[Recording, VerdictTable]
@@ -28,7 +28,7 @@ Judged = tuple[Recording, VerdictTable]
 def judge(air: str, seed: int = 0) -> Judged:
     """Return nine seconds at Marulan; from 2.5 s to 6.5 s there is something in the air."""
     streams = ("LaserHorizontal", "LaserVertical", "RadarRangeBearing", "VideoVisual")
-    options = Options(9, seed, scale=0.03, streams=streams, conditions={"air": air})
+    options = WorldOptions(9, seed, scale=0.03, streams=streams, conditions={"air": air})
     recording = simulate("marulan", options).recording
     return recording, check(recording, checks=CHECKS)
 

@@ -5,11 +5,11 @@ from transect import robots
 from transect.datasets.marulan.world import lasers
 from transect.recording import arrow
 from transect.simulation.raycast import Scene
-from transect.simulation.solids import Material, Solids, walker, wall
+from transect.simulation.solids import Solids, SurfaceMaterial, walker, wall
 from transect.simulation.terrain import flat
 
 SICK = lasers.Sick.of(robots.load("argo"))
-GREY = Material(near_infrared=0.5)
+GREY = SurfaceMaterial(near_infrared=0.5)
 
 
 def pose(x=0.0, y=0.0, z=1.0):
@@ -63,7 +63,9 @@ def test_what_is_dark_far_or_oblique_does_not_come_back():
     returns = lasers.cast_scans(SICK, black, still, number, 0)
     ahead = (slice(None), slice(85, 96))
     for albedo, visible in ((0.15, True), (0.05, False)):
-        solids = Solids.of([wall("wall", [25.0, -80], [25.0, 80], 30.0, 0.2, Material(near_infrared=albedo))])
+        solids = Solids.of(
+            [wall("wall", [25.0, -80], [25.0, 80], 30.0, 0.2, SurfaceMaterial(near_infrared=albedo))]
+        )
         assert lasers.find_detected(SICK, returns, solids, 0.3)[ahead].all() == visible
     cm = lasers.measure(SICK, returns, np.zeros_like(returns.kind, bool), np.random.default_rng(0))
     assert (cm == lasers.NO_RETURN_CM).all()

@@ -7,7 +7,7 @@ from transect import robots
 from transect.base.cache_folder import load_compiled
 from transect.datasets.marulan.world import radar
 from transect.simulation.raycast import Scene
-from transect.simulation.solids import Material, Solids, box, wall
+from transect.simulation.solids import Solids, SurfaceMaterial, box, wall
 from transect.simulation.terrain import flat
 
 FMCW = radar.Fmcw.of(robots.load("argo"))
@@ -21,7 +21,7 @@ def looking(n=1, height=2.0):
 
 def reflector(distance, rcs=100.0, height=2.0):
     low, high = [distance - 0.1, -0.1, height - 0.1], [distance + 0.1, 0.1, height + 0.1]
-    return dataclasses.replace(box("reflector", low, high, Material(backscatter=0)), rcs=rcs)
+    return dataclasses.replace(box("reflector", low, high, SurfaceMaterial(backscatter=0)), rcs=rcs)
 
 
 def scene_of(*solids):

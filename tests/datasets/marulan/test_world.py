@@ -10,7 +10,7 @@ from transect.datasets.marulan.world.sites import Site
 from transect.errors import StreamError, UsageError
 from transect.geometry import rotations, se3
 from transect.recording import arrow
-from transect.simulation.day import Options, iterate_windows, simulate, usual_seconds, write_day
+from transect.simulation.day import WorldOptions, iterate_windows, simulate, usual_seconds, write_day
 from transect.simulation.motion import Motion
 from transect.simulation.terrain import flat
 
@@ -19,19 +19,19 @@ RANGE_SENSORS = ("Laser*", "Radar*", "Nav")
 
 @pytest.fixture(scope="module")
 def static():
-    return simulate("marulan", Options(seconds=2.0, streams=RANGE_SENSORS))
+    return simulate("marulan", WorldOptions(seconds=2.0, streams=RANGE_SENSORS))
 
 
 @pytest.fixture(scope="module")
 def reflectors():
     conditions = {"reflectors": "standing"}
-    return simulate("marulan", Options(seconds=2.0, streams=RANGE_SENSORS, conditions=conditions))
+    return simulate("marulan", WorldOptions(seconds=2.0, streams=RANGE_SENSORS, conditions=conditions))
 
 
 @pytest.fixture(scope="module")
 def driving():
     return simulate(
-        "marulan", Options(seconds=6.0, scale=0.1, conditions={"scene": "houses", "human": "walking"})
+        "marulan", WorldOptions(seconds=6.0, scale=0.1, conditions={"scene": "houses", "human": "walking"})
     )
 
 
@@ -224,7 +224,9 @@ def test_a_human_walks_past_and_is_named_in_the_hits(driving):
 
 
 def test_a_slice_has_the_rows_of_the_whole(static):
-    again = simulate("marulan", Options(seconds=2.0, streams=RANGE_SENSORS)).recording.slice("+0.7s", "+1.3s")
+    again = simulate("marulan", WorldOptions(seconds=2.0, streams=RANGE_SENSORS)).recording.slice(
+        "+0.7s", "+1.3s"
+    )
     whole = static.recording.slice("+0.7s", "+1.3s")
     for name in ("LaserPort", "RadarSpectrum", "RadarRangeBearing", "Nav"):
         one, other = again[name].table, whole[name].table
@@ -244,7 +246,7 @@ def test_a_slice_has_the_rows_of_the_whole(static):
     assert odd.table.num_rows == 75
 
 
-CLEAR = Options(seconds=2.0, seed=5, streams=("LaserHorizontal",), conditions=CLEAR_HOUR)
+CLEAR = WorldOptions(seconds=2.0, seed=5, streams=("LaserHorizontal",), conditions=CLEAR_HOUR)
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +301,9 @@ def test_windows_are_the_whole_recording_piece_by_piece(ordinary):
 
 
 def weather(air, streams=("LaserPort", "RadarRange*", "VideoVisual", "Nav")):
-    return simulate("marulan", Options(seconds=2.2, scale=0.05, streams=streams, conditions={"air": air}))
+    return simulate(
+        "marulan", WorldOptions(seconds=2.2, scale=0.05, streams=streams, conditions={"air": air})
+    )
 
 
 @pytest.fixture(scope="module")
@@ -355,7 +359,7 @@ def test_days_with_weather_are_long_enough_for_it():
 
 
 def test_the_time_axis_is_known_without_simulating(monkeypatch):
-    recording = simulate("marulan", Options(seconds=7200.0, streams=RANGE_SENSORS)).recording
+    recording = simulate("marulan", WorldOptions(seconds=7200.0, streams=RANGE_SENSORS)).recording
     assert len(recording["LaserHorizontal"]) == 75 * 7200
     assert len(recording["RadarSpectrum"]) == 7_200_000
     last = recording.slice("+7199s")
@@ -375,7 +379,7 @@ def check_scaled_camera(camera, full):
 
 
 def test_the_reader_opens_what_was_written_and_finds_the_same(tmp_path):
-    options = Options(seconds=0.8, scale=0.1, conditions={"scene": "open"})
+    options = WorldOptions(seconds=0.8, scale=0.1, conditions={"scene": "open"})
     day = simulate("marulan", options)
     said = write_day(day, tmp_path / "day")
     found = transect.open(tmp_path / "day")
@@ -411,7 +415,7 @@ def test_the_reader_opens_what_was_written_and_finds_the_same(tmp_path):
 
 @pytest.mark.parametrize("light", ["day", "low_sun", "night", "night_lights"])
 def test_pictures_are_made_in_every_light(light):
-    options = Options(seconds=0.2, scale=0.08, conditions={"scene": "open", "light": light})
+    options = WorldOptions(seconds=0.2, scale=0.08, conditions={"scene": "open", "light": light})
     recording = simulate("marulan", options).recording
     visual, heat = recording["VideoVisual"][0].value, recording["VideoIR"][0].value
     assert visual.mode == "rgb"
@@ -424,14 +428,14 @@ def test_the_car_s_lights_brighten_the_night():
     pictures = {}
     for light in ("night", "night_lights"):
         day = simulate(
-            "marulan", Options(seconds=0.2, scale=0.08, conditions={"scene": "open", "light": light})
+            "marulan", WorldOptions(seconds=0.2, scale=0.08, conditions={"scene": "open", "light": light})
         )
         pictures[light] = day.recording["VideoVisual"][0].value.data.astype(float)
     assert np.abs(pictures["night_lights"] - pictures["night"]).mean() > 1
 
 
 def test_houses_of_a_terrace_are_equal_and_equally_far_apart():
-    options = Options(seconds=0.1, streams=("Nav",), conditions={"scene": "terrace"})
+    options = WorldOptions(seconds=0.1, streams=("Nav",), conditions={"scene": "terrace"})
     objects = simulate("marulan", options).truth.tables["objects"].to_pandas()
     houses = objects[(objects["kind"] == "house") & (objects["y"] > 0)].sort_values("x")
     np.testing.assert_allclose(np.diff(houses["x"]), 6.0)
@@ -441,7 +445,8 @@ def test_houses_of_a_terrace_are_equal_and_equally_far_apart():
 def test_another_track_is_a_metre_beside_the_usual_one():
     usual, beside = (
         simulate(
-            "marulan", Options(seconds=3.0, streams=("Nav",), conditions={"scene": "yard", "track": track})
+            "marulan",
+            WorldOptions(seconds=3.0, streams=("Nav",), conditions={"scene": "yard", "track": track}),
         )
         for track in ("usual", "beside")
     )
@@ -457,14 +462,14 @@ def test_scenes_have_what_the_report_names():
         "dam": {"water", "trunk", "leaves"},
     }
     for scene, kinds in expected.items():
-        day = simulate("marulan", Options(seconds=0.1, streams=("Nav",), conditions={"scene": scene}))
+        day = simulate("marulan", WorldOptions(seconds=0.1, streams=("Nav",), conditions={"scene": scene}))
         assert kinds <= set(arrow.texts(day.truth.tables["objects"], "kind"))
         assert "hits" not in day.truth.tables
 
 
 def test_cameras_have_the_report_s_rates_and_payload_exists_only_while_driving(static):
-    standing = simulate("marulan", Options(seconds=2.0)).recording
-    moving = simulate("marulan", Options(seconds=2.0, conditions={"scene": "dam"})).recording
+    standing = simulate("marulan", WorldOptions(seconds=2.0)).recording
+    moving = simulate("marulan", WorldOptions(seconds=2.0, conditions={"scene": "dam"})).recording
     assert (len(standing["VideoVisual"]), len(moving["VideoVisual"])) == (30, 20)  # 2.2.3: 15 and 10 a second
     assert len(standing["VideoIR"]) == 25  # 2.2.4: 12.5 a second
     assert not [s for s in standing if s.name.startswith("Payload")]
@@ -475,14 +480,14 @@ def test_cameras_have_the_report_s_rates_and_payload_exists_only_while_driving(s
 def test_conditions_that_are_not_known_are_refused():
     for conditions in ({"weather": "fine"}, {"scene": "beach"}):
         with pytest.raises(UsageError):
-            simulate("marulan", Options(conditions=conditions))
+            simulate("marulan", WorldOptions(conditions=conditions))
     with pytest.raises(StreamError, match="no stream"):
-        simulate("marulan", Options(streams=("Lidar",)))
+        simulate("marulan", WorldOptions(streams=("Lidar",)))
 
 
 def test_boards_tell_how_the_laser_and_the_camera_are_mounted():
     """Section 4.4.1, with one small picture of each board, by the compound that a user runs."""
-    options = Options(3.9, 0, 0.4, ("LaserHorizontal", "VideoVisual"), {"scene": "boards"})
+    options = WorldOptions(3.9, 0, 0.4, ("LaserHorizontal", "VideoVisual"), {"scene": "boards"})
     day = simulate("marulan", options)
     pictures = day.recording["VideoVisual"]
     once = pictures.take(np.arange(len(pictures)) % 6 == 2)

@@ -16,11 +16,11 @@ from transect.errors import UsageError
 from transect.geometry import camera as lens
 from transect.geometry import geodesy
 from transect.recording import Recording
-from transect.simulation.day import Day, Options, simulate, write_day
+from transect.simulation.day import Day, WorldOptions, simulate, write_day
 from transect.simulation.textures import tile
 
 SEED = 3
-SMALL = Options(seconds=1.2, seed=SEED, scale=0.2)
+SMALL = WorldOptions(seconds=1.2, seed=SEED, scale=0.2)
 NO_IMAGES = ("Imu", "Gps/*", "Odometry", "GroundTruth")
 NS = 10**9
 RIM = np.pi * 0.57 / 60
@@ -49,7 +49,7 @@ def written(small: Day, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Three minutes without pictures, two turns among them, as they were written."""
-    day = simulate("rosario", Options(seconds=180.0, seed=SEED, streams=NO_IMAGES))
+    day = simulate("rosario", WorldOptions(seconds=180.0, seed=SEED, streams=NO_IMAGES))
     folder = tmp_path_factory.mktemp("rosario") / "long"
     write_day(day, folder)
     return transect.open(folder)
@@ -57,7 +57,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @pytest.fixture(scope="module")
 def full() -> Day:
-    return simulate("rosario", Options(seconds=1.5, seed=SEED, conditions={"depth": "true"}))
+    return simulate("rosario", WorldOptions(seconds=1.5, seed=SEED, conditions={"depth": "true"}))
 
 
 def likely(squares: float, freedom: int) -> bool:
@@ -139,7 +139,7 @@ def test_the_true_motion_is_not_in_the_world_of_the_ground_truth(written: Path) 
 
 
 def test_another_seed_gives_another_day(small: Day) -> None:
-    other = simulate("rosario", Options(seconds=1.2, seed=SEED + 1, streams=NO_IMAGES))
+    other = simulate("rosario", WorldOptions(seconds=1.2, seed=SEED + 1, streams=NO_IMAGES))
     assert not np.allclose(other.recording["Imu"]["acc_x"], small.recording["Imu"]["acc_x"])
     assert not np.allclose(other.recording["Odometry"]["steering"], small.recording["Odometry"]["steering"])
 
@@ -148,7 +148,7 @@ def test_another_seed_gives_another_day(small: Day) -> None:
 
 
 def test_streams_are_limited_to_what_was_asked_for() -> None:
-    day = simulate("rosario", Options(seconds=1.0, seed=SEED, streams=("Gps/*",)))
+    day = simulate("rosario", WorldOptions(seconds=1.0, seed=SEED, streams=("Gps/*",)))
     assert [s.name for s in day.recording] == ["Gps/Fix", "Gps/Velocity"]
 
 
@@ -157,11 +157,11 @@ def test_streams_are_limited_to_what_was_asked_for() -> None:
 )
 def test_unknown_conditions_are_refused(conditions: dict[str, str], hint: str) -> None:
     with pytest.raises(UsageError, match=hint):
-        simulate("rosario", Options(conditions=conditions))
+        simulate("rosario", WorldOptions(conditions=conditions))
 
 
 def test_rounds_come_back_to_the_same_places_in_the_same_direction() -> None:
-    options = Options(seconds=170.0, seed=SEED, streams=("Gps/Fix",), conditions={"route": "round"})
+    options = WorldOptions(seconds=170.0, seed=SEED, streams=("Gps/Fix",), conditions={"route": "round"})
     motion = simulate("rosario", options).truth.motion
     begin = motion.position[0]
     later = motion.t_ns - motion.t_ns[0] > 40 * NS
@@ -177,7 +177,7 @@ def test_another_day_drives_the_same_round_in_its_own_way(track: str, aside: flo
     first, other = (
         simulate(
             "rosario",
-            Options(
+            WorldOptions(
                 seconds=12.0, seed=SEED, streams=("Gps/Fix",), conditions={"route": "round", "track": each}
             ),
         ).truth.motion.position
@@ -189,7 +189,8 @@ def test_another_day_drives_the_same_round_in_its_own_way(track: str, aside: flo
 
 def test_another_plot_is_other_soil() -> None:
     lands = [
-        rosario._make_world(Options(1.0, seed), {"route": "round", "track": "first"}).land for seed in (3, 4)
+        rosario._make_world(WorldOptions(1.0, seed), {"route": "round", "track": "first"}).land
+        for seed in (3, 4)
     ]
     first, second = (tile(land.ground, land.texture).texels.astype(float) for land in lands)
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.1
@@ -198,7 +199,7 @@ def test_another_plot_is_other_soil() -> None:
 def test_visitors_stand_in_the_plot() -> None:
     def look(visitors: str) -> np.ndarray:
         asked = {"route": "round", "visitors": visitors}
-        day = simulate("rosario", Options(1.0, SEED, 0.25, ("Zed/Left",), asked))
+        day = simulate("rosario", WorldOptions(1.0, SEED, 0.25, ("Zed/Left",), asked))
         return np.asarray(day.recording["Zed/Left"].at("+0s").payload.data, float)
 
     changed = np.abs(look("none") - look("some")).max(axis=-1) > 20
@@ -207,11 +208,11 @@ def test_visitors_stand_in_the_plot() -> None:
 
 def test_a_day_of_no_length_is_refused() -> None:
     with pytest.raises(UsageError, match="too short"):
-        simulate("rosario", Options(seconds=0.1))
+        simulate("rosario", WorldOptions(seconds=0.1))
 
 
 def test_rtk_gaps_are_gaps_and_their_deviations_are_told() -> None:
-    options = Options(seconds=16.0, seed=SEED, streams=("Gps/*",), conditions={"rtk": "gaps"})
+    options = WorldOptions(seconds=16.0, seed=SEED, streams=("Gps/*",), conditions={"rtk": "gaps"})
     fixes = simulate("rosario", options).recording["Gps/Fix"]
     lost = np.isnan(fixes["lat"])
     # 4 s, as long as the gap in the real sequence 04

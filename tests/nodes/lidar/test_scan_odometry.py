@@ -15,7 +15,7 @@ from transect.algorithms.odometry.scan_to_map import MotionNoise
 from transect.algorithms.registration.gicp import AlignmentResult, count_voxels
 from transect.geometry import rotations, se3
 from transect.nodes.lidar.scan_odometry import KeyframePlanes, ScanMotion, ScanOdometry, VoxelGaussians
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 from transect.types import PointCloud
 
 TWIST = np.array([1.5, 0.2, 0.05, 0.02, -0.03, 0.6])
@@ -304,7 +304,7 @@ def test_the_angular_velocity_during_a_scan_is_estimated_despite_vibration():
 @cache
 def rough_drive() -> tuple[list[PointCloud], np.ndarray]:
     """Return scans of a lidar on simulated Etna with vibration, and its true poses (n, 4, 4)."""
-    asked = Options(seconds=20, seed=5, scale=0.2, streams=("Lidar",), conditions={"lidar": "measured"})
+    asked = WorldOptions(seconds=20, seed=5, scale=0.2, streams=("Lidar",), conditions={"lidar": "measured"})
     day = simulate("etna", asked)
     clouds = [sample.payload for sample in day.recording["Lidar"]][::2]
     mount = day.recording.frames.lookup("Platform", "Lidar")

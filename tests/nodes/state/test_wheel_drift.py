@@ -12,7 +12,7 @@ from transect.nodes.state.local_pose import LocalPose
 from transect.nodes.state.pose_drift import PoseDrift
 from transect.nodes.state.wheel_odometry import FourWheelSteer
 from transect.recording import FrameTree, Recording
-from transect.simulation.day import Options, simulate
+from transect.simulation.day import WorldOptions, simulate
 from transect.types import NavFix, Pose, WheelState
 
 STREAMS = ("Platform/MotorEncoders", "Gnss/Pose")
@@ -21,12 +21,12 @@ STREAMS = ("Platform/MotorEncoders", "Gnss/Pose")
 @pytest.fixture(scope="module")
 def firm() -> Recording:
     """Four seconds on Etna without wheel slip."""
-    return simulate("etna", Options(seconds=4.0, streams=STREAMS, conditions={"soil": "firm"})).recording
+    return simulate("etna", WorldOptions(seconds=4.0, streams=STREAMS, conditions={"soil": "firm"})).recording
 
 
 @pytest.fixture(scope="module")
 def loose() -> Recording:
-    return simulate("etna", Options(seconds=4.0, streams=STREAMS)).recording
+    return simulate("etna", WorldOptions(seconds=4.0, streams=STREAMS)).recording
 
 
 def pose(x: float, y: float, heading: float) -> Pose:

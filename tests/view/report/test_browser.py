@@ -15,7 +15,7 @@ from tests.view.report.pages import broken_report, hostile_recording, page_of, w
 from transect import formats
 from transect.engine.runs import run
 from transect.evaluation.runs import judge_run
-from transect.simulation.day import Options, simulate, write_day
+from transect.simulation.day import WorldOptions, simulate, write_day
 from transect.view.report import write_page
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of two runs on a simulated drive, judged by its truth."""
     folder = tmp_path_factory.mktemp("report")
-    write_day(simulate("rosario", Options(seconds=6.0, streams=("Odometry", "Imu", "Gps/*"))), folder / "day")
+    write_day(
+        simulate("rosario", WorldOptions(seconds=6.0, streams=("Odometry", "Imu", "Gps/*"))), folder / "day"
+    )
     recording = formats.open(folder / "day")
     for name, gate in (("fused", True), ("without gate", False)):
         ran = run("PoseFusion", recording, set={"fusion.gate": gate}, out=folder / name)

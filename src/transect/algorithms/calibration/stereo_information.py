@@ -120,7 +120,7 @@ class Rig:
 
 
 @dataclass
-class FrameMotion:
+class StereoStepMotion:
     """The pixels of one frame-to-frame step, and the estimate of its motion."""
 
     before: Floats  # (n, 4): left column and row, right column and row
@@ -156,7 +156,7 @@ def long_run_covariance(errors: Floats) -> Floats:
     return covariance
 
 
-def estimate_initial_motion(tracks: StereoTracks, rig: Rig) -> FrameMotion | None:
+def estimate_initial_motion(tracks: StereoTracks, rig: Rig) -> StereoStepMotion | None:
     """Return the pixels of a step and an initial estimate of its motion; None if there is none."""
     import cv2
 
@@ -180,13 +180,13 @@ def estimate_initial_motion(tracks: StereoTracks, rig: Rig) -> FrameMotion | Non
     )
     if not found:
         return None
-    return FrameMotion(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
+    return StereoStepMotion(before, now, se3.from_matrix(cv2.Rodrigues(turn)[0], shift.ravel()))
 
 
-def solve_motion(frame: FrameMotion, rig: Rig, errors: Floats) -> FrameInformation | None:
+def solve_motion(frame: StereoStepMotion, rig: Rig, errors: Floats) -> FrameInformation | None:
     """Estimate the motion of a frame at given errors, and return its information on them."""
     before, now = (undistort_pixels(pixels, rig, errors) for pixels in (frame.before, frame.now))
-    undistorted = FrameMotion(before, now, frame.motion)
+    undistorted = StereoStepMotion(before, now, frame.motion)
     for _ in range(SETTINGS.max_iterations):
         rows = _whitened_rows(undistorted, rig, by_errors=False)
         step = -np.linalg.lstsq(rows[:, 1:7], rows[:, 0])[0]
@@ -204,7 +204,7 @@ def solve_motion(frame: FrameMotion, rig: Rig, errors: Floats) -> FrameInformati
     return FrameInformation(information, information @ errors - own.T @ residual / variance)
 
 
-def _whitened_rows(undistorted: FrameMotion, rig: Rig, by_errors: bool = True) -> Floats:
+def _whitened_rows(undistorted: StereoStepMotion, rig: Rig, by_errors: bool = True) -> Floats:
     """Return residuals and derivatives in units of their noise, with Cauchy weights, one row each."""
     white = _residuals(undistorted, rig, by_errors)
     noise = np.repeat(max(float(robust.nmad(white[:, :3, 0])), 1e-6), white.shape[1])
@@ -224,7 +224,7 @@ def _points(pixels: Floats, rig: Rig) -> tuple[Floats, Floats]:
     return np.stack([x, y, depth], axis=1), disparity
 
 
-def _residuals(undistorted: FrameMotion, rig: Rig, by_errors: bool) -> Floats:
+def _residuals(undistorted: StereoStepMotion, rig: Rig, by_errors: bool) -> Floats:
     """Return residuals in pixels and their derivatives by the motion (n, 3, 1 + 6) of undistorted pixels.
 
     With derivatives by the errors they are (n, 4, 1 + 6 + 14); the last residual is the row difference of a

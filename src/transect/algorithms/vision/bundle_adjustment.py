@@ -16,7 +16,7 @@ from transect.errors import FrameError, TransectError
 from transect.geometry import se3
 from transect.types import CameraModel
 
-from .features import FeatureTracks
+from .features import MultiViewTracks
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ TRANSLATION_FIRST = np.array([3, 4, 5, 0, 1, 2])
 class BundleProblem:
     """The observations of a bundle adjustment."""
 
-    tracks: FeatureTracks
+    tracks: MultiViewTracks
     rig: CameraRig
     sigma: float  # px, of a coordinate
     used: Mask  # (n, m), observations that are used

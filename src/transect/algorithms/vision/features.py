@@ -125,7 +125,7 @@ def grid_coverage(points: Singles, image: Image) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureTracks:
+class MultiViewTracks:
     """The same points in several images."""
 
     pixels: Floats  # (n, m, 2), n points in m images without lens distortion; NaN where not observed
@@ -147,12 +147,12 @@ class FeatureTracks:
         y = (self.pixels[..., 1] - K[:, 1, 2]) / K[:, 1, 1]
         return np.stack([(self.pixels[..., 0] - K[:, 0, 2] - K[:, 0, 1] * y) / K[:, 0, 0], y], axis=-1)
 
-    def take(self, rows: NDArray[np.bool_]) -> FeatureTracks:
+    def take(self, rows: NDArray[np.bool_]) -> MultiViewTracks:
         """Return a subset of the points."""
-        return FeatureTracks(self.pixels[rows], self.cameras, self.first_row[rows])
+        return MultiViewTracks(self.pixels[rows], self.cameras, self.first_row[rows])
 
 
-def tracks_from_matches(matches: CorrespondenceMaps2D) -> FeatureTracks:
+def tracks_from_matches(matches: CorrespondenceMaps2D) -> MultiViewTracks:
     """Return the tracks that are the connected components of pairwise matches.
 
     A feature is identified by its image and pixel. Tracks with two features in one image are contradictory
@@ -172,7 +172,7 @@ def tracks_from_matches(matches: CorrespondenceMaps2D) -> FeatureTracks:
     pixels, good = _tabulate(features, point, images)
     first_row = np.full(len(pixels), -1, np.int64)
     first_row[point[source[:first_count]]] = np.arange(first_count)
-    kept = FeatureTracks(pixels[good], cameras, first_row[good])
+    kept = MultiViewTracks(pixels[good], cameras, first_row[good])
     return _undistort(kept)
 
 
@@ -217,8 +217,8 @@ def _tabulate(features: Floats, point: Ints, images: int) -> tuple[Floats, NDArr
     return pixels, np.asarray((times <= 1).all(axis=1))
 
 
-def _undistort(tracks: FeatureTracks) -> FeatureTracks:
+def _undistort(tracks: MultiViewTracks) -> MultiViewTracks:
     flat = [undistort_points(tracks.pixels[:, i], camera) for i, camera in enumerate(tracks.cameras)]
     pixels = np.stack(flat, axis=1) if flat else tracks.pixels
     enough = np.count_nonzero(~np.isnan(pixels).any(axis=2), axis=1) >= 2
-    return FeatureTracks(pixels, tracks.cameras, tracks.first_row).take(enough)
+    return MultiViewTracks(pixels, tracks.cameras, tracks.first_row).take(enough)

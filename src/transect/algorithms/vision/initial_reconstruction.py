@@ -35,7 +35,7 @@ from .epipolar import (
     rotation_residual_px,
     sample_fundamental,
 )
-from .features import FeatureTracks
+from .features import MultiViewTracks
 from .pose_estimation import refine_on_inliers, solve_pnp_ransac
 from .triangulation import TriangulatedPoints, focal_length, triangulate
 
@@ -70,7 +70,7 @@ SETTINGS = ReconstructionSettings()
 class PartialReconstruction:
     """Tracks, and the bodies that have a pose so far."""
 
-    tracks: FeatureTracks
+    tracks: MultiViewTracks
     rig: CameraRig
     sigma: float  # px
     poses: Poses = field(default_factory=Poses)
@@ -88,7 +88,7 @@ class PartialReconstruction:
         return triangulate(views, self.tracks.normalised[:, images], sigmas)
 
 
-def place_cameras(tracks: FeatureTracks, rig: CameraRig, sigma: float, baseline: float) -> Poses | None:
+def place_cameras(tracks: MultiViewTracks, rig: CameraRig, sigma: float, baseline: float) -> Poses | None:
     """Return the poses of all bodies, the first at the origin; None if one of them fails.
 
     `baseline` in metres is the largest distance from the first body, if no rig determines the scale.
@@ -122,7 +122,7 @@ def _place_second(guess: PartialReconstruction) -> Poses | None:
     return None
 
 
-def _relative_pose(tracks: FeatureTracks, other: int, sigma: float) -> Floats | None:
+def _relative_pose(tracks: MultiViewTracks, other: int, sigma: float) -> Floats | None:
     """Return ``T_first_other`` of length 1 between image 0 and another; None if underdetermined."""
     import cv2
 

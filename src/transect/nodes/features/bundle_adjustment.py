@@ -18,7 +18,7 @@ from transect.algorithms.vision.bundle_adjustment import (
     estimate_covariances,
     reprojection_errors,
 )
-from transect.algorithms.vision.features import FeatureTracks, tracks_from_matches
+from transect.algorithms.vision.features import MultiViewTracks, tracks_from_matches
 from transect.algorithms.vision.initial_reconstruction import (
     PartialReconstruction,
     Poses,
@@ -101,13 +101,13 @@ class BundleAdjustment(Node, interface=True):
         return AdjustmentResult(path, True, found.squares, cloud, float(inlier_ratio), found.iterations)
 
     def solve(
-        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+        self, tracks: MultiViewTracks, guess: Trajectory | None, cloud: PointCloud | None
     ) -> BundleSolution | None:
         """Return poses and points; None, with a counted reason, if it fails."""
         raise NotImplementedError
 
     def begin(
-        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+        self, tracks: MultiViewTracks, guess: Trajectory | None, cloud: PointCloud | None
     ) -> InitialBundle | None:
         """Return the initial estimate, from the guesses or from the matches; None if it fails."""
         if not len(tracks) or tracks.seen.sum(axis=0).min() < self.min_points:
@@ -136,7 +136,7 @@ class GtsamAdjustment(BundleAdjustment):
     min_inlier_ratio: float = param(0.5, ge=0, le=1, doc="smallest ratio of inliers to observations")
 
     def solve(
-        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+        self, tracks: MultiViewTracks, guess: Trajectory | None, cloud: PointCloud | None
     ) -> BundleSolution | None:
         start = self.begin(tracks, guess, cloud)
         if start is None:
@@ -164,7 +164,7 @@ class LeastSquaresAdjustment(BundleAdjustment):
     max_rms: float = param(2.0, gt=0, unit="px", doc="largest root mean square reprojection error")
 
     def solve(
-        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+        self, tracks: MultiViewTracks, guess: Trajectory | None, cloud: PointCloud | None
     ) -> BundleSolution | None:
         start = self.begin(tracks, guess, cloud)
         if start is None:
@@ -190,7 +190,7 @@ class SvdDecomposition(BundleAdjustment):
     max_rms: float = param(1.5, gt=0, unit="px", doc="largest root mean square reprojection error")
 
     def solve(
-        self, tracks: FeatureTracks, guess: Trajectory | None, cloud: PointCloud | None
+        self, tracks: MultiViewTracks, guess: Trajectory | None, cloud: PointCloud | None
     ) -> BundleSolution | None:
         complete = tracks.take(np.asarray(tracks.seen.all(axis=1)))
         if len(complete) < self.min_points or len(complete.cameras) < 3:
@@ -244,10 +244,12 @@ def _initial_points(guess: PartialReconstruction, cloud: PointCloud | None) -> F
     return points
 
 
-def _find_determined(tracks: FeatureTracks, rig: CameraRig, poses: Floats, used: Mask, sigma: float) -> Mask:
+def _find_determined(
+    tracks: MultiViewTracks, rig: CameraRig, poses: Floats, used: Mask, sigma: float
+) -> Mask:
     """Return which tracks (n,) the used observations (n, m) determine, for known cameras."""
     pixels = np.where(used[..., None], tracks.pixels, np.nan)
-    seen = FeatureTracks(pixels, tracks.cameras, tracks.first_row)
+    seen = MultiViewTracks(pixels, tracks.cameras, tracks.first_row)
     return _is_determined(
         PartialReconstruction(seen, rig, sigma, dict(enumerate(se3.invert(poses)))).points()
     )

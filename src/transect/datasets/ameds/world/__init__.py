@@ -32,14 +32,14 @@ import pyarrow as pa
 from transect.base.arrays import Ints
 from transect.recording import Recording, arrow
 from transect.simulation import driving
-from transect.simulation.day import Day, Options, Truth
+from transect.simulation.day import Day, Truth, WorldOptions
 
 from ..robot.arms import frame_tree
 from . import streams
 from .state import EtnaState
 
 
-def make_day(options: Options) -> Day:
+def make_day(options: WorldOptions) -> Day:
     """Simulate a day on Etna."""
     state = EtnaState(options)
     recording = _make_recording(state)

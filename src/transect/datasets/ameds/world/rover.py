@@ -17,7 +17,7 @@ from transect.recording import Robot
 from transect.simulation import driving, wheels
 from transect.simulation.driving import Chassis, Course, Leg
 from transect.simulation.motion import Motion, derivatives
-from transect.simulation.solids import TRACK_STEP_S, Material, Solid, ellipsoid, turned_box
+from transect.simulation.solids import TRACK_STEP_S, Solid, SurfaceMaterial, ellipsoid, turned_box
 from transect.simulation.terrain import Terrain
 
 JOINTS_RAD = {
@@ -245,7 +245,7 @@ ROCK_POSITION = np.array([1.20, 0.20])
 KEY_TIMES = (0.08, 0.28, 0.36, 0.46, 0.56, 0.70, 0.76, 0.84, 0.98)
 """Relative times of the key poses: start, above the rock, at it, grasped, lifted, above the container, at it,
 released, back."""
-LAVA, PLATE = Material((0.30, 0.16, 0.12), 0.25), Material((0.7, 0.7, 0.68), 0.6)
+LAVA, PLATE = SurfaceMaterial((0.30, 0.16, 0.12), 0.25), SurfaceMaterial((0.7, 0.7, 0.68), 0.6)
 
 
 @dataclass(frozen=True, eq=False)

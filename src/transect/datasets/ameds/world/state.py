@@ -13,14 +13,14 @@ from transect.base.arrays import Floats, Ints
 from transect.base.clocks import NS
 from transect.errors import UsageError
 from transect.simulation import driving, instruments, terrain, wheels
-from transect.simulation.day import Options
+from transect.simulation.day import WorldOptions
 from transect.simulation.driving import Course
 from transect.simulation.instruments import FixSchedule
 from transect.simulation.lidar import MEASURED_VLP_32C, VLP_32C, SpinningLidar
 from transect.simulation.light import PRESETS, Light
 from transect.simulation.motion import Motion
 from transect.simulation.raycast import Hits, Scene
-from transect.simulation.solids import Material, Solid, Solids, box, rod
+from transect.simulation.solids import Solid, Solids, SurfaceMaterial, box, rod
 from transect.simulation.terrain import Terrain
 
 from .rover import JOINTS_RAD, RockPicking, Rover, plan_far, plan_lap, plan_return
@@ -81,14 +81,14 @@ CONDITIONS = {
     "track": TRACKS,
 }
 """Conditions and their values, the default first."""
-METAL = Material(albedo=(0.75, 0.72, 0.68), near_infrared=0.8)
+METAL = SurfaceMaterial(albedo=(0.75, 0.72, 0.68), near_infrared=0.8)
 
 
 @dataclass(frozen=True, eq=False)
 class EtnaState:
     """State of the world at any time, for the options of a day."""
 
-    options: Options
+    options: WorldOptions
 
     def __post_init__(self) -> None:
         assert self.conditions  # refuses unknown conditions
@@ -153,7 +153,7 @@ class EtnaState:
         return instruments.mount(self.motion, self.rover.in_platform("Origin"))
 
     @cached_property
-    def rolling(self) -> wheels.WheelMotion:
+    def rolling(self) -> wheels.RollingWheels:
         """Motion of the four wheels, at `driving.RATE_HZ`."""
         steering = wheels.four_wheel_steering(self.course, self.rover.swivels)
         velocities = wheels.ground_velocities(self.motion, self.rover.contacts(steering), 1 / driving.RATE_HZ)

@@ -27,7 +27,7 @@ from transect.base.clocks import NS
 from transect.datasets.insight.products import names
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream, arrow
-from transect.simulation.day import Day, Options, Truth
+from transect.simulation.day import Day, Truth, WorldOptions
 
 from .faults import fault_table
 from .products import RING_SIZE, ProductRows, make_science_streams, make_status_streams
@@ -50,7 +50,7 @@ RECORDING = RecordingSettings()
 LINKS = ("ArmBase", "Shoulder", "UpperArm", "Forearm", "Wrist")
 
 
-def make_day(options: Options) -> Day:
+def make_day(options: WorldOptions) -> Day:
     """Return a simulated recording of the arm with its ground truth."""
     simulation, robot = simulate_arm(options), robots.load("ida")
     camera = ForearmCamera.of(simulation, robot, options.scale, options.seed)
@@ -92,7 +92,7 @@ def _recording(
     robot: Robot,
     camera: ForearmCamera,
     streams: tuple[Stream, ...],
-    options: Options,
+    options: WorldOptions,
 ) -> Recording:
     t_ns = int(simulation.seen.t_ns[simulation.recorded[0]])
     file = str(names.new_name(86, names.PARAMETERS, (t_ns, t_ns), RECORDING.sol))

@@ -23,7 +23,7 @@ from transect.simulation.light import Light
 from transect.simulation.randomness import generator
 from transect.simulation.raycast import Scene
 from transect.simulation.render import render
-from transect.simulation.solids import SHAPE_CYLINDER, Material, Solid, Solids, rod, turned_box
+from transect.simulation.solids import SHAPE_CYLINDER, Solid, Solids, SurfaceMaterial, rod, turned_box
 from transect.types import CameraModel, Image
 
 from .arm.model import PAYLOADS
@@ -34,11 +34,11 @@ CAMERA = "IDC"
 SHUTTER_ROWS_BEFORE_END = 10
 """Control cycles between the exposure and the end of the rest."""
 GOLD, DARK, WHITE, METAL, PANEL = (
-    Material((0.55, 0.38, 0.12)),
-    Material((0.05, 0.05, 0.06)),
-    Material((0.72, 0.70, 0.66)),
-    Material((0.32, 0.32, 0.33)),
-    Material((0.05, 0.06, 0.12)),
+    SurfaceMaterial((0.55, 0.38, 0.12)),
+    SurfaceMaterial((0.05, 0.05, 0.06)),
+    SurfaceMaterial((0.72, 0.70, 0.66)),
+    SurfaceMaterial((0.32, 0.32, 0.33)),
+    SurfaceMaterial((0.05, 0.06, 0.12)),
 )
 DECK_CENTRE = (-0.775, -0.283)
 """x, y in the IDA frame, m: the origin of the lander frame (SIS Table 7)."""
@@ -136,7 +136,12 @@ def _lander(T: Floats) -> Iterator[Solid]:
 
 
 def _disc(
-    kind: str, T: Floats, centre: tuple[float, float, float], radius: float, thickness: float, look: Material
+    kind: str,
+    T: Floats,
+    centre: tuple[float, float, float],
+    radius: float,
+    thickness: float,
+    look: SurfaceMaterial,
 ) -> Solid:
     half = np.array([radius, radius, thickness / 2])
     return Solid(kind, SHAPE_CYLINDER, se3.apply(T, np.array(centre)), half, T[:3, :3], look)

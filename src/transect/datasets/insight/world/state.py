@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Floats, Ints, Mask
 from transect.base.clocks import NS
 from transect.datasets.insight.products.columns import STATUS_GROUPS, encode_status
-from transect.simulation.day import Options
+from transect.simulation.day import WorldOptions
 from transect.simulation.randomness import generator
 
 from .arm.flight import DerivedColumns, FlightSoftware, NoLoad, SensorModel, SensorReadings
@@ -61,7 +61,7 @@ class ArmSimulation:
         return np.flatnonzero(self.plan.recorded)
 
 
-def simulate_arm(options: Options) -> ArmSimulation:
+def simulate_arm(options: WorldOptions) -> ArmSimulation:
     """Simulate the arm with the conditions of some options."""
     asked = options.choose("insight", CONDITIONS, free=("fault",))
     sets = parameter_sets()

@@ -20,7 +20,7 @@ from transect import robots
 from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream, arrow
-from transect.simulation.day import Day, Options, Truth
+from transect.simulation.day import Day, Truth, WorldOptions
 from transect.simulation.driving import Chassis, along, course, drive, heading, stop, truth
 from transect.simulation.motion import Motion
 from transect.simulation.raycast import Scene
@@ -85,7 +85,7 @@ class DriveSettings:
 DRIVE = DriveSettings()
 
 
-def make_day(options: Options) -> Day:
+def make_day(options: WorldOptions) -> Day:
     """Simulate a day at Marulan."""
     conditions = options.choose("marulan", CONDITIONS)
     robot = robots.load("argo")
@@ -126,10 +126,10 @@ def make_day(options: Options) -> Day:
 
 def usual_seconds(conditions: Mapping[str, str]) -> float:
     """Return the default length of a day, which is longer with weather."""
-    return WEATHER.day_s if conditions.get("air", "clear") != "clear" else Options.seconds
+    return WEATHER.day_s if conditions.get("air", "clear") != "clear" else WorldOptions.seconds
 
 
-def _make_solids(site: Site, conditions: Mapping[str, str], options: Options) -> list[Solid]:
+def _make_solids(site: Site, conditions: Mapping[str, str], options: WorldOptions) -> list[Solid]:
     """Return the solids of the site, with people, a car and wind."""
     steps, solids = disturbances.count_steps(options.seconds), list(site.solids)
     if conditions["human"] == "walking":
@@ -143,7 +143,7 @@ def _make_solids(site: Site, conditions: Mapping[str, str], options: Options) ->
     return solids
 
 
-def _show_boards(robot: Robot, motion: Motion, options: Options) -> Floats:
+def _show_boards(robot: Robot, motion: Motion, options: WorldOptions) -> Floats:
     """Return the poses ``T_world_board`` (n, 4, 4) of chessboards in front of the standing vehicle."""
     camera, laser = (
         motion.in_axes(Z_DOWN).transforms[0] @ robot.frames.lookup("Body", name)
@@ -186,7 +186,7 @@ def _find_height(robot: Robot) -> float:
     return SENSOR_FRAME[2] / 100 - float(_find_frame_centre(robot)[2])
 
 
-def _make_motion(site: Site, robot: Robot, start_ns: int, options: Options) -> Motion:
+def _make_motion(site: Site, robot: Robot, start_ns: int, options: WorldOptions) -> Motion:
     if site.route is None:
         return _stand(site, robot, start_ns, options.seconds + DRIVE.margin_s)
     return _drive(site, site.route, robot, start_ns, options)
@@ -209,7 +209,7 @@ def _stand(site: Site, robot: Robot, start_ns: int, seconds: float) -> Motion:
     )
 
 
-def _drive(site: Site, route: Floats, robot: Robot, start_ns: int, options: Options) -> Motion:
+def _drive(site: Site, route: Floats, robot: Robot, start_ns: int, options: WorldOptions) -> Motion:
     """Return the vehicle on its loops, after a time at rest."""
     half = float(robot.constants["drive"]["wheel_separation"]) / 2
     ahead = _find_frame_centre(robot)[0] + 0.91 - 0.61 * np.arange(4)  # Table 1: front wheels 91 cm ahead
@@ -229,7 +229,7 @@ def _drive(site: Site, route: Floats, robot: Robot, start_ns: int, options: Opti
 
 
 def _make_recording(
-    argo: Argo, streams: list[Stream], conditions: Mapping[str, str], options: Options
+    argo: Argo, streams: list[Stream], conditions: Mapping[str, str], options: WorldOptions
 ) -> Recording:
     return Recording(
         name=f"marulan-{conditions['scene']}-{conditions['light']}",
@@ -248,7 +248,7 @@ def _make_recording(
     )
 
 
-def _choose_streams(day: Recording, options: Options) -> Recording:
+def _choose_streams(day: Recording, options: WorldOptions) -> Recording:
     """Return a day with the selected streams."""
     chosen = day.select(*options.streams) if options.streams else day
     return chosen.replace(frames=_make_frames(day.frames, list(chosen)))
@@ -266,7 +266,9 @@ def _read_poses(nav: Stream) -> tuple[Ints, Floats, Floats]:
     return nav.t_ns, nav.array("x", "y", "z"), nav.array("qx", "qy", "qz", "qw")
 
 
-def _make_truth(argo: Argo, options: Options, board_poses: Floats | None, weather: Weather | None) -> Truth:
+def _make_truth(
+    argo: Argo, options: WorldOptions, board_poses: Floats | None, weather: Weather | None
+) -> Truth:
     tables: dict[str, Callable[[], pa.Table]] = {"objects": lambda: list_objects(argo)}
     if any(options.wants(laser) for laser in LASERS):
         tables |= {"hits": lambda: list_hits(argo), "hit_kinds": lambda: list_hit_kinds(argo)}

@@ -19,7 +19,7 @@ from transect.geometry import camera as lenses
 from transect.geometry import rotations, se3
 from transect.recording import arrow
 from transect.simulation.randomness import generator
-from transect.simulation.solids import Material, Solid, Solids, turned_box
+from transect.simulation.solids import Solid, Solids, SurfaceMaterial, turned_box
 from transect.types import CameraModel
 
 
@@ -43,8 +43,8 @@ class BoardSettings:
 
 SETTINGS = BoardSettings()
 SQUARE = np.array(SETTINGS.square_m)
-WHITE = Material((0.8, 0.8, 0.8), 0.8, 0.1, 295.0)
-BLACK = Material((0.03, 0.03, 0.03), 0.4, 0.1, 297.0)
+WHITE = SurfaceMaterial((0.8, 0.8, 0.8), 0.8, 0.1, 295.0)
+BLACK = SurfaceMaterial((0.03, 0.03, 0.03), 0.4, 0.1, 297.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def build_board(T_world_board: Floats) -> list[Solid]:
     """Return a white board with its black squares; the origin is the first inner corner."""
     turn = T_world_board[:3, :3]
 
-    def slab(middle: Floats, lengths: Floats, depth: tuple[float, float], look: Material) -> Solid:
+    def slab(middle: Floats, lengths: Floats, depth: tuple[float, float], look: SurfaceMaterial) -> Solid:
         centre = se3.apply(T_world_board, np.array([*middle, (depth[0] + depth[1]) / 2]))
         return turned_box("board", centre, [*lengths, depth[1] - depth[0]], turn, look)
 

@@ -17,7 +17,15 @@ import numpy as np
 from transect.base.arrays import Floats, Ints
 from transect.geometry import rotations
 from transect.simulation.randomness import generator
-from transect.simulation.solids import TRACK_STEP_S, Material, Solid, box, ellipsoid, human, walk_around
+from transect.simulation.solids import (
+    TRACK_STEP_S,
+    Solid,
+    SurfaceMaterial,
+    box,
+    ellipsoid,
+    human,
+    walk_around,
+)
 from transect.simulation.terrain import Terrain
 
 from .lasers import NO_RETURN_CM
@@ -25,7 +33,7 @@ from .sites import PAINT, Site, put_on_ground
 
 CLEAR_HOUR: Mapping[str, str] = {"wind": "breeze", "human": "visitors", "sensors": "real"}
 """Conditions for counting false alarms; `scene` and `light` may have any value."""
-GRASS = Material((0.35, 0.33, 0.16), 0.45, 0.03, 296.0)
+GRASS = SurfaceMaterial((0.35, 0.33, 0.16), 0.45, 0.03, 296.0)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from transect.geometry import rotations
 from transect.simulation.randomness import generator
 from transect.simulation.solids import (
     LEAVES,
-    Material,
     Solid,
+    SurfaceMaterial,
     box,
     cylinder,
     ellipsoid,
@@ -32,15 +32,15 @@ from transect.simulation.solids import (
 )
 from transect.simulation.terrain import Terrain, open_ground
 
-GROUND = Material(near_infrared=0.3, backscatter=0.03)
-STEEL = Material((0.55, 0.56, 0.58), 0.55, 8.0, 294.0)
-REFLECTIVE = Material((0.85, 0.85, 0.8), 0.95, 0.3, 294.0)
-PLASTIC = Material((0.2, 0.35, 0.6), 0.5, 0.3, 296.0)
-BRICK = Material((0.5, 0.25, 0.18), 0.45, 0.8, 298.0)
-RED_PLASTIC = Material((0.6, 0.12, 0.1), 0.5, 0.3, 296.0)
-WOOD = Material((0.5, 0.42, 0.33), 0.55, 0.25, 295.0)
-SHEET = Material((0.62, 0.64, 0.62), 0.5, 2.0, 300.0)
-PAINT = Material((0.75, 0.76, 0.78), 0.5, 2.0, 297.0)
+GROUND = SurfaceMaterial(near_infrared=0.3, backscatter=0.03)
+STEEL = SurfaceMaterial((0.55, 0.56, 0.58), 0.55, 8.0, 294.0)
+REFLECTIVE = SurfaceMaterial((0.85, 0.85, 0.8), 0.95, 0.3, 294.0)
+PLASTIC = SurfaceMaterial((0.2, 0.35, 0.6), 0.5, 0.3, 296.0)
+BRICK = SurfaceMaterial((0.5, 0.25, 0.18), 0.45, 0.8, 298.0)
+RED_PLASTIC = SurfaceMaterial((0.6, 0.12, 0.1), 0.5, 0.3, 296.0)
+WOOD = SurfaceMaterial((0.5, 0.42, 0.33), 0.55, 0.25, 295.0)
+SHEET = SurfaceMaterial((0.62, 0.64, 0.62), 0.5, 2.0, 300.0)
+PAINT = SurfaceMaterial((0.75, 0.76, 0.78), 0.5, 2.0, 297.0)
 
 SENSOR_FRAME = np.array([190.0, -293.0, 185.0])
 """Table 1, object 1: centre of the Argo's sensor frame, cm."""
@@ -97,13 +97,13 @@ def build_bare(seed: int) -> Site:
 
 
 def _build_table_box(
-    kind: str, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float], look: Material
+    kind: str, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float], look: SurfaceMaterial
 ) -> Solid:
     """Return a box of Table 1, cm."""
     return box(kind, from_table_1(x[0], y[0], z[0]), from_table_1(x[1], y[1], z[1]), look)
 
 
-def _build_pole(kind: str, x: float, y: float, radius: float, height: float, look: Material) -> Solid:
+def _build_pole(kind: str, x: float, y: float, radius: float, height: float, look: SurfaceMaterial) -> Solid:
     return cylinder(kind, from_table_1(x, y), radius, height, look)
 
 
@@ -161,9 +161,9 @@ def _build_horizon(seed: int) -> list[Solid]:
     return [part for x, y in positions for part in tree((x, y, 0.0), rng.uniform(5, 9), rng.uniform(1.5, 3))]
 
 
-WATER = Material((0.05, 0.08, 0.1), 0.01, 1e-4, 288.0)
-ROCK = Material((0.42, 0.4, 0.36), 0.4, 0.5, 297.0)
-TILES = Material((0.45, 0.3, 0.25), 0.4, 0.5, 302.0)
+WATER = SurfaceMaterial((0.05, 0.08, 0.1), 0.01, 1e-4, 288.0)
+ROCK = SurfaceMaterial((0.42, 0.4, 0.36), 0.4, 0.5, 297.0)
+TILES = SurfaceMaterial((0.45, 0.3, 0.25), 0.4, 0.5, 302.0)
 GROUND_SIZE_M, GROUND_CELL_M = 128.0, 0.125
 
 

@@ -31,12 +31,12 @@ from transect.errors import UsageError
 from transect.geometry import rotations
 from transect.recording import FrameTree, Recording, Robot, Stream
 from transect.simulation import driving, instruments, terrain
-from transect.simulation.day import Day, Options, Truth
+from transect.simulation.day import Day, Truth, WorldOptions
 from transect.simulation.driving import Course
 from transect.simulation.light import low_sun
 from transect.simulation.motion import Motion
 from transect.simulation.raycast import Scene
-from transect.simulation.solids import Material, Solid, Solids, box, walker
+from transect.simulation.solids import Solid, Solids, SurfaceMaterial, box, walker
 from transect.simulation.terrain import Terrain
 
 from . import sensors
@@ -107,7 +107,7 @@ class RosarioWorld:
         return instruments.mount(self.motion, self.frames.lookup(BASE, frame)).at(t_ns)
 
 
-def make_day(options: Options) -> Day:
+def make_day(options: WorldOptions) -> Day:
     """Simulate a day in the field."""
     chosen = options.choose("rosario", CONDITIONS)
     if options.seconds < SETTINGS.min_day_s:
@@ -149,7 +149,7 @@ def make_field(seed: int, length: float = FIELD.row_length_m, texture: int = 0) 
     return terrain.field(seed, length, FIELD.rows, FIELD.row_spacing_m, headland=headland, texture=texture)
 
 
-def _make_world(options: Options, chosen: Mapping[str, str]) -> RosarioWorld:
+def _make_world(options: WorldOptions, chosen: Mapping[str, str]) -> RosarioWorld:
     seconds = options.seconds + SETTINGS.margin_s
     if chosen["route"] == "round":
         land = make_field(options.seed, FIELD.plot_length_m, texture=options.seed)
@@ -165,13 +165,13 @@ def _make_world(options: Options, chosen: Mapping[str, str]) -> RosarioWorld:
 
 def _make_visitors(land: Terrain) -> list[Solid]:
     """Return a car beside the first lane of a lap, and a person who walks at its end."""
-    car = box("car", (*CAR_LOW_M, 0.2), (*CAR_HIGH_M, 1.5), Material((0.55, 0.1, 0.08)))
+    car = box("car", (*CAR_LOW_M, 0.2), (*CAR_HIGH_M, 1.5), SurfaceMaterial((0.55, 0.1, 0.08)))
     path = np.column_stack([WALK, land.smooth(SETTINGS.wheel_blur_m).at(WALK)])
     return [car, *walker(path)]
 
 
 def _make_streams_and_truth(
-    world: RosarioWorld, options: Options, pair: Mapping[str, ZedCamera], chosen: Mapping[str, str]
+    world: RosarioWorld, options: WorldOptions, pair: Mapping[str, ZedCamera], chosen: Mapping[str, str]
 ) -> tuple[list[Stream], Truth]:
     seed, seconds = options.seed, options.seconds
     imu_ns = make_stamps("Imu", seconds)

@@ -25,7 +25,7 @@ from transect.simulation.driving import RATE_HZ, Chassis, Course, Leg, course, s
 from transect.simulation.instruments import FixSchedule, ImuErrorModel, ImuSamples
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
-from transect.simulation.wheels import SoilSlip, WheelMotion
+from transect.simulation.wheels import RollingWheels, SoilSlip
 from transect.types import CameraModel, Imu, NavFix, Pose, Twist, WheelState
 
 BASE, IMU, ANTENNA = "base_link", "imu", "gps"
@@ -273,7 +273,7 @@ def make_antenna_track(antenna: Motion, heading: float) -> Stream:
 # Wheels
 
 
-def measure_rear_wheels(motion: Motion, seed: int) -> WheelMotion:
+def measure_rear_wheels(motion: Motion, seed: int) -> RollingWheels:
     """Return the motion of the rear wheels; the steered front wheels are not in the log."""
     contacts = np.array([[0.0, FIELD.lane_m / 2, 0.0], [0.0, -FIELD.lane_m / 2, 0.0]])
     velocities = wheels.ground_velocities(motion, contacts)
@@ -282,7 +282,7 @@ def measure_rear_wheels(motion: Motion, seed: int) -> WheelMotion:
     return wheels.roll(velocities, np.zeros((len(motion), 2)), slopes, SOIL, seed, 1 / RATE_HZ)
 
 
-def make_slip_table(motion: Motion, rolling: WheelMotion, every: int) -> pa.Table:
+def make_slip_table(motion: Motion, rolling: RollingWheels, every: int) -> pa.Table:
     """Return each `every`-th sample of the rear wheels' true slip, slip angle (rad) and speeds (m/s)."""
     parts = {
         "slip": rolling.slip,
@@ -300,7 +300,7 @@ def make_slip_table(motion: Motion, rolling: WheelMotion, every: int) -> pa.Tabl
     return arrow.table(motion.t_ns[::every], columns, units=named)  # fmt: skip
 
 
-def make_wheel_stream(t_ns: Ints, course: Course, rolling: WheelMotion, robot: Robot, seed: int) -> Stream:
+def make_wheel_stream(t_ns: Ints, course: Course, rolling: RollingWheels, robot: Robot, seed: int) -> Stream:
     """Return the cleaned log of the motors: turns per minute since the last telegram, and steering."""
     per_rpm = np.pi * robot.constants["wheel_diameter"] / 60.0
     elapsed = (t_ns - course.t_ns[0]) / NS
@@ -321,7 +321,7 @@ def make_wheel_stream(t_ns: Ints, course: Course, rolling: WheelMotion, robot: R
     return stream_of_values("Odometry", t_ns, columns, type=WheelState, frame=BASE, units=raw)
 
 
-def _average_speeds(rolling: WheelMotion, elapsed: Floats) -> Floats:
+def _average_speeds(rolling: RollingWheels, elapsed: Floats) -> Floats:
     """Return the mean rim speeds (n, 2), m/s, since the last telegram."""
     metres, step = wheels.measure_travel(rolling.rim, 1 / RATE_HZ), 1 / NOISE.wheel_rate_hz
     at = np.arange(len(metres)) / RATE_HZ
