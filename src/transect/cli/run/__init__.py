@@ -16,7 +16,7 @@ from transect.cli.shared.options import json_option
 from transect.cli.shared.output import all_option
 from transect.cli.shared.recordings import Opening, opening
 
-from .execution import COMMAND_WORDS, Playback, refuse_options_of_one, run_each, run_one
+from .execution import COMMAND_WORDS, PlaybackOptions, refuse_options_of_one, run_each, run_one
 
 if TYPE_CHECKING:
     from transect.cli.shared.recordings import Opening
@@ -96,13 +96,13 @@ def read_options(arguments: RunArguments, opening: Opening) -> Options:
     )
 
 
-def choose_playback(arguments: RunArguments, strict: bool, draw: Callable[[Path], object]) -> Playback:
+def choose_playback(arguments: RunArguments, strict: bool, draw: Callable[[Path], object]) -> PlaybackOptions:
     """Return how the run is played, shown and evaluated, from the arguments."""
     from transect.cli.shared.output import ProgressDisplay
     from transect.engine import Run
     from transect.engine.folder import read_kept_map
 
-    return Playback(
+    return PlaybackOptions(
         rate=arguments.rate,
         jobs=arguments.jobs,
         step=arguments.step,

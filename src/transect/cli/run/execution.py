@@ -29,7 +29,7 @@ COMMAND_WORDS = "transect.run.typed"
 
 
 @dataclass(frozen=True)
-class Playback:
+class PlaybackOptions:
     """How a run is played, shown and evaluated; only `verdicts` and `map` affect the result."""
 
     rate: float | None
@@ -48,7 +48,7 @@ class Playback:
 
 
 def run_one(
-    compound: Compound, recording: Recording, asked: Options, out: Path | None, playback: Playback
+    compound: Compound, recording: Recording, asked: Options, out: Path | None, playback: PlaybackOptions
 ) -> int:
     """Run a compound, report the result, and return the exit code, or raise."""
     from transect.cli.info import show_findings
@@ -97,7 +97,7 @@ def _streams_used(replay: Replay, whole: Recording, strict: bool) -> Recording:
     return used
 
 
-def _play(replay: Replay, folder: RunFolder | None, playback: Playback) -> tuple[Run, bool]:
+def _play(replay: Replay, folder: RunFolder | None, playback: PlaybackOptions) -> tuple[Run, bool]:
     """Play to the end, or interactively; return the run, and whether Ctrl-C ended it."""
     from transect.engine.runs import finish
 
@@ -133,7 +133,9 @@ def _report_kept_outputs(folder: RunFolder | None) -> Generator[None]:
         raise
 
 
-def _report(result: Run, judged: JudgedRun, used: Recording, interrupted: bool, playback: Playback) -> int:
+def _report(
+    result: Run, judged: JudgedRun, used: Recording, interrupted: bool, playback: PlaybackOptions
+) -> int:
     """Print the result; return the exit code, or raise."""
     from transect.cli import ExitCode
     from transect.cli.shared.output import show_json
