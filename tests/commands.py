@@ -59,7 +59,7 @@ def typed(line: str) -> None:
     done = transect(*words[1:])
     sys.stdout.write(done.stdout)
     sys.stderr.write(done.stderr)
-    is_partial = words[1] == "export" and done.returncode == 3 and "not carried: " in done.stderr
+    is_partial = words[1] == "export" and done.returncode == 3 and "not written: " in done.stderr
     assert done.returncode == 0 or is_partial, f"{line}\n{done.stderr}"
 
 

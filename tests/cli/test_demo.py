@@ -25,7 +25,7 @@ def test_the_demo_prints_the_digest_of_the_run_that_it_kept_and_how_good_it_is(
         shown.append(capsys.readouterr().out.splitlines())
     kept = json.loads((tmp_path / "run" / "run.json").read_text())
     assert shown[0][0].endswith(f"transect run WheelDrift {tmp_path / 'etna'} -o {tmp_path / 'run'}")
-    assert shown[0][1].endswith(f"digest {kept['digest']}: same bytes in, same digest out")
+    assert shown[0][1].endswith(f"digest {kept['digest']} (equal inputs give equal digests)")
     assert shown[1][1] == shown[0][1]
     assert (tmp_path / "run" / "odometry.tum").stat().st_size > 1000
 
@@ -58,7 +58,7 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
     runs = [path.parent.parent.name for path in named[:-2]]
     assert runs == ["fused", "fused-with-spikes", "odometry"]
     assert named[-2:] == [tmp_path / "round.png", tmp_path / "products.png"]
-    assert f"Open {tmp_path / 'report.html'} in a browser" in done.output.splitlines()[-1]
+    assert f"Report: open {tmp_path / 'report.html'} in a browser" in done.output.splitlines()[-1]
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "The path of fused-with-spikes is" in page
     assert f"Products in {tmp_path / 'products.gpkg'}" in page
