@@ -14,6 +14,7 @@ import pytest
 from tests.commands import transect
 
 from transect.base import cache_folder
+from transect.base.cache_folder import COMPILED_FOLDER
 from transect.errors import UsageError
 
 TINY = """
@@ -60,7 +61,7 @@ def compiled(package: Path) -> Path:
     cache = package / "cache"
     assert compile_in(package, package, TRANSECT_CACHE_DIR=cache).stdout == "42\n"
     assert cache.stat().st_mode & 0o777 == 0o700
-    return cache / "compiled"
+    return cache / COMPILED_FOLDER
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def poisoned(compiled: Path, tmp_path: Path, mark: Path) -> Path:
     """A cache folder in which every index of numba's is a pickle that leaves a mark."""
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    shutil.copytree(compiled, folder / "compiled")
+    shutil.copytree(compiled, folder / COMPILED_FOLDER)
     indices = list(folder.rglob("*.nbi"))
     assert indices
     for index in indices:
@@ -88,7 +89,7 @@ def compile_in(package: Path, cwd: Path, **variables: Path) -> subprocess.Comple
 def test_compiled_loops_are_not_loaded_from_a_folder_that_others_can_write_to(
     package: Path, poisoned: Path, mark: Path, tmp_path: Path, variable: str
 ) -> None:
-    folder = poisoned / "compiled" if variable == "NUMBA_CACHE_DIR" else poisoned
+    folder = poisoned / COMPILED_FOLDER if variable == "NUMBA_CACHE_DIR" else poisoned
     folder.chmod(0o777)
     where = {"TRANSECT_CACHE_DIR": tmp_path / "other", variable: folder}
     done = compile_in(package, tmp_path, **where)
@@ -108,7 +109,7 @@ def test_what_the_users_own_cache_holds_is_executed(
 def test_settings_of_numba_in_the_working_directory_are_refused(
     package: Path, poisoned: Path, mark: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {poisoned / 'compiled'}\n")
+    (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {poisoned / COMPILED_FOLDER}\n")
     done = compile_in(package, tmp_path, TRANSECT_CACHE_DIR=tmp_path / "other")
     assert "UsageError: numba would read settings from .numba_config.yaml" in done.stderr
     assert not mark.exists()

@@ -14,9 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from transect._version import __version__
 from transect.errors import UsageError
 
 CACHE_DIR, NUMBA_CACHE_DIR = "TRANSECT_CACHE_DIR", "NUMBA_CACHE_DIR"
+COMPILED_FOLDER = f"compiled-{__version__}"
 NUMBA_LOCATORS = "NUMBA_CACHE_LOCATOR_CLASSES"
 NUMBA_FILE = ".numba_config.yaml"
 """Numba reads settings from this file in the working directory, such as the folder of its pickles."""
@@ -39,7 +41,8 @@ def folder() -> Path:
 def load_compiled(caller: str, name: str) -> ModuleType:
     """Import the module ``_<name>_compiled`` beside the module `caller` (its ``__name__``).
 
-    Numba caches compiled functions in the cache folder.
+    Numba caches compiled functions in the cache folder, separately for each version of transect: the cached
+    files name classes of other modules.
     """
     module = f"{caller.rpartition('.')[0]}._{name}_compiled"
     if module not in sys.modules:
@@ -57,7 +60,7 @@ def _prepare_numba() -> None:
             hint="work in another folder, 'cd', and name the recording by its path; or remove the file",
         )
     given = os.environ.get(NUMBA_CACHE_DIR)
-    chosen = _own_folder(_absolute(given, NUMBA_CACHE_DIR) if given else folder() / "compiled")
+    chosen = _own_folder(_absolute(given, NUMBA_CACHE_DIR) if given else folder() / COMPILED_FOLDER)
     writable = os.access(chosen, os.W_OK | os.X_OK)
     os.environ[NUMBA_CACHE_DIR] = str(chosen if writable else _private_folder())
     os.environ.setdefault(NUMBA_LOCATORS, "")

@@ -321,6 +321,8 @@ def shrink(size: int) -> int:
 def clear() -> int:
     """Remove everything, including temporary files; return the bytes of the entries removed."""
     size = sum(entry.size for entry in entries())
-    for part in ("tables", "hashes", "values", "compiled"):
+    for part in ("tables", "hashes", "values"):
         remove_tree(folder() / part)
+    for compiled in folder().glob("compiled*"):  # one for each version
+        remove_tree(compiled)
     return size
