@@ -60,7 +60,7 @@ def test_the_demo_looks_fuses_breaks_compares_and_names_its_pictures(
     assert named[-2:] == [tmp_path / "round.png", tmp_path / "products.png"]
     assert f"Report: open {tmp_path / 'report.html'} in a browser" in done.output.splitlines()[-1]
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "The path of fused-with-spikes is" in page
+    assert "The trajectory of fused-with-spikes has a length of" in page
     assert f"Products in {tmp_path / 'products.gpkg'}" in page
     if shutil.which("ogrinfo"):
         listed = subprocess.run(
