@@ -5,9 +5,9 @@ said, is one file for each case, so that a long benchmark goes on where it was s
 from these files.
 
 - `bases`: the clear recordings, simulated and real
-- `cases`: which fault happens to which stream of which recording
-- `results`: what a case left: the truth, and what the checks said
-- `running`: run cases, those that are missing
+- `cases`: the selected faults, recordings and streams
+- `results`: results of a case: truth and findings of the checks
+- `running`: run the missing cases
 - `scores`: what was found of one case; `summary`: of all of them
 - `gates`: what was promised
 - `peers`: what other tools say of the same recordings

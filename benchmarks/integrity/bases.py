@@ -19,11 +19,11 @@ from transect.recording import Recording, Stream, stream_of_values
 from transect.simulation.day import WorldOptions, simulate
 
 TEST_DATA = "TRANSECT_TEST_DATA"
-"""The variable that names the folder of real recordings."""
-IMAGES_KEPT = 4000
-"""Rendered images and clouds that are kept, for the next case to use again."""
-HOUR_BLOCK = 300.0
-"""Seconds of a clear hour that are simulated and checked together."""
+"""Environment variable with the folder of real recordings."""
+MAX_CACHED_IMAGES = 4000
+"""Rendered images and clouds in the cache for later cases."""
+HOUR_BLOCK_S = 300.0
+"""Part of a clear hour that is simulated and checked at once, s."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def _keep(stream: Stream) -> Stream:
     if loader is None:
         return stream
     rows = {t: row for row, t in enumerate(stream.t_ns.tolist())}
-    kept = lru_cache(maxsize=IMAGES_KEPT)(lambda row: loader(stream[row].row))
+    kept = lru_cache(maxsize=MAX_CACHED_IMAGES)(lambda row: loader(stream[row].row))
     return stream.replace(loader=lambda row: kept(rows[row["t_ns"]]))
 
 
@@ -248,7 +248,7 @@ def _hour_block(streams: tuple[str, ...], conditions: Mapping[str, str], block: 
     whole = simulate(
         "marulan", WorldOptions(seconds=3600.0, seed=seed, streams=streams, conditions=conditions)
     ).recording
-    return whole.slice(f"+{block * HOUR_BLOCK:g}s", f"+{(block + 1) * HOUR_BLOCK:g}s")
+    return whole.slice(f"+{block * HOUR_BLOCK_S:g}s", f"+{(block + 1) * HOUR_BLOCK_S:g}s")
 
 
 def choose_bases(known: tuple[Base, ...], patterns: tuple[str, ...]) -> tuple[Base, ...]:

@@ -12,12 +12,12 @@ from transect.integrity import catalogue
 from transect.simulation.faults import FAULTS
 
 SAME = {"DUST": "OBSCURANT", "SMOKE": "OBSCURANT"}
-"""Reasons that checks do not tell apart, and say one word for."""
+"""Reasons that checks cannot distinguish, and the one they report for both."""
 SAID = {"T01": ("EARLY_STOP",)}
-"""Reasons that a check has beside those of its limits."""
+"""Reasons of a check in addition to those of its limits."""
 
 ONLY_OF = {("S05", "BIAS"): ("Imu",)}
-"""Types of streams of which a check says a reason, where it judges others for other reasons."""
+"""Types of streams for which a check reports a reason; it judges other types for other reasons."""
 
 
 @dataclass(frozen=True, order=True)

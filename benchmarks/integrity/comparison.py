@@ -13,10 +13,10 @@ from benchmarks.integrity.summary import Summary, count_alarms, ratio
 from transect.integrity.rules import RULES
 
 OURS = "transect"
-SAME_TIME = 0.5
-"""Part of the time of both for which two findings of a peer are one."""
+MIN_SAME_TIME_RATIO = 0.5
+"""Intersection over union in time from which two findings of a peer are one."""
 CLEAR = "(clear)"
-"""In place of a fault: the row of false alarms."""
+"""Name of the row of false alarms, instead of a fault."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class PeerRow:
     Attributes
     ----------
     recall : float
-        Part of the cases of which it said something, of a stream to which the fault happened, while it lasted
-        or at the end of the recording; in the row `(clear)` false alarms an hour of recording.
+        Fraction of cases with a finding on a faulty stream during the fault or at the end of the recording;
+        in the row `(clear)` false alarms an hour of recording.
     latency : float
         Median seconds until it could say so; a tool that reads a whole recording first can say so at its end.
     named : float
@@ -88,10 +88,10 @@ def _said_by(peer: str, result: Result, clear: Result) -> Iterable[Said]:
 
 
 def _is_same(said: Said, other: Said) -> bool:
-    """Tell whether a tool said the same of the same stream, for mostly the same time."""
+    """Whether two findings have the same stream and reason, and mostly the same time."""
     both = min(said.end, other.end) - max(said.start, other.start)
     either = max(said.end, other.end) - min(said.start, other.start)
-    return (said.stream, said.reason) == (other.stream, other.reason) and both > SAME_TIME * either
+    return (said.stream, said.reason) == (other.stream, other.reason) and both > MIN_SAME_TIME_RATIO * either
 
 
 def _ours(flags: Iterable[Flag], before: Iterable[Flag], window: float) -> Iterable[Said]:

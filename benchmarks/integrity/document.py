@@ -10,8 +10,8 @@ from benchmarks.integrity.comparison import compare
 from benchmarks.integrity.gates import list_gates
 from benchmarks.integrity.summary import Summary
 
-VERSION = 1
-"""Of the document; goes up when a field goes or means something else."""
+DOCUMENT_VERSION = 1
+"""Version of the document; increases when a field is removed or its meaning changes."""
 
 
 def document_of(summary: Summary) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def document_of(summary: Summary) -> dict[str, Any]:
     `unnamed` has by fault the types of streams for which no check names it.
     """
     return {
-        "version": VERSION,
+        "version": DOCUMENT_VERSION,
         "seeds": sorted({result.case.seed for result in summary.results}),
         "cases": len(summary.results),
         "gates": [_row({**asdict(gate), "met": gate.met}) for gate in list_gates(summary)],

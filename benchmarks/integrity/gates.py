@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.integrity.bases import SIMULATED
 from benchmarks.integrity.scores import Score
-from benchmarks.integrity.summary import SEVERE, Summary, f1_of, find_human_share, ratio
+from benchmarks.integrity.summary import GATE_SEVERITY, Summary, f1_of, find_human_share, ratio
 
 TIMING = (
     "dropout", "late_start", "early_stop", "other_rate", "clock_jump", "clock_drift", "latency", "jitter",
@@ -50,7 +50,7 @@ class Gate:
 
 def list_gates(summary: Summary) -> list[Gate]:
     """Return all promises; faults are those of at least severity 0.5, if a promise names no other."""
-    severe = [score for score in summary.scores if score.case.severity >= SEVERE]
+    severe = [score for score in summary.scores if score.case.severity >= GATE_SEVERITY]
     cloud = [score for score in severe if score.case.fault in ("dust", "smoke")]
     jumps = [score for score in summary.scores if score.case.fault == "clock_jump"]
     slips = [s for s in summary.scores if s.case.fault == "wheel_slip" and s.case.severity >= 0.375]

@@ -40,10 +40,10 @@ from robot_triage.cli import run
 found = [[e.detector, e.t_start, e.t_end, e.details.get("topic", "")] for e in run(sys.argv[1], {})]
 print(json.dumps(found))
 """
-OFF, DROPPED, EDGE_S = 0.1, 0.05, 1.0
-"""Of `rates`: part by which a frequency may be off, part of the samples that may be lost, s at both ends."""
-REMOVED, SCANS = 0.01, 4
-"""Of `dror`: part of the returns of a window that it removes, and scans of a window that are looked at."""
+MAX_RATE_ERROR, MAX_DROP_RATIO, EDGE_S = 0.1, 0.05, 1.0
+"""Limits of `rates`: relative error of a frequency, ratio of lost samples, ignored time at both ends."""
+MAX_REMOVED_RATIO, MAX_SCANS = 0.01, 4
+"""Limits of `dror`: ratio of removed returns of a window, and number of examined scans per window."""
 
 
 def ask(recording: Recording, clear: Recording, seconds: float) -> dict[str, tuple[Said, ...]]:
@@ -52,9 +52,9 @@ def ask(recording: Recording, clear: Recording, seconds: float) -> dict[str, tup
     Parameters
     ----------
     clear : Recording
-        Without the fault: who has rules for rates knows the true ones.
+        Recording without the fault, for the true rates.
     seconds : float
-        Length of the session; a tool that reads all of it first knows no sooner.
+        Length of the session, which is the latency of a tool that reads all of it first.
     """
     said = {
         "rates": tuple(_apply_rates(recording, clear, seconds)),
@@ -82,9 +82,9 @@ def _apply_rates(recording: Recording, clear: Recording, seconds: float) -> Iter
         usual = float(np.median(steps)) / NS if len(steps) else 0.0
         if usual <= 0 or last <= first:
             continue
-        if abs((len(stream) - 1) * usual / (last - first) - 1) > OFF:
+        if abs((len(stream) - 1) * usual / (last - first) - 1) > MAX_RATE_ERROR:
             yield Said(stream.name, first, last, "RATE", seconds)
-        if 1 - (len(stream) - 1) * usual / (last - first) > DROPPED:
+        if 1 - (len(stream) - 1) * usual / (last - first) > MAX_DROP_RATIO:
             yield Said(stream.name, first, last, "GAP", seconds)
         if first > EDGE_S + usual:
             yield Said(stream.name, 0.0, first, "LATE_START", seconds)
@@ -97,17 +97,17 @@ def _filter_lasers(recording: Recording) -> Iterator[Said]:
     for stream in recording:
         if issubclass(stream.type, LaserScan) and checkable(stream):
             number = (stream.t_ns - begins[stream.clock]) // NS
-            for first, last in runs_of(_find_thinned(stream, number), RULES.k_off):
+            for first, last in runs_of(_find_filtered(stream, number), RULES.k_off):
                 yield Said(stream.name, first, last + 1.0, "ISOLATED", first + 1.0)
 
 
-def _find_thinned(stream: Stream, number: Ints) -> list[int]:
-    """Return the numbers of the windows, of those (n,) of all scans, of which the filter removes too much."""
+def _find_filtered(stream: Stream, number: Ints) -> list[int]:
+    """Return the windows in which the filter removes too much, given those (n,) of all scans."""
     found: list[int] = []
     for window in np.unique(number).tolist():
         rows = np.flatnonzero(number == window)
-        rows = rows[:: max(1, len(rows) // SCANS)][:SCANS]
-        if float(np.mean([_removed(stream, row) for row in rows.tolist()])) > REMOVED:
+        rows = rows[:: max(1, len(rows) // MAX_SCANS)][:MAX_SCANS]
+        if float(np.mean([_removed(stream, row) for row in rows.tolist()])) > MAX_REMOVED_RATIO:
             found.append(window)
     return found
 

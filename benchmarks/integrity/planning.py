@@ -1,4 +1,4 @@
-"""Which fault happens to which stream of which recording."""
+"""Selection of the faults of each recording and of the streams with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transect.recording import Recording
 from transect.simulation.faults import FAULTS, descriptions, find_able
 from transect.simulation.randomness import generator
 
-SEVERITIES = (0.25, 0.5, 1.0)
+FAULT_SEVERITIES = (0.25, 0.5, 1.0)
 _LASTING = "share of the window"
 SEVERITIES_OF: Mapping[str, tuple[float, ...]] = {
     **{fault.name: (1.0,) for fault in descriptions.FAULTS if fault.unit == _LASTING},
@@ -25,7 +25,7 @@ mistakes of descriptions that have no size: who makes one makes it for the whole
 
 def severities_of(fault: str, wanted: Sequence[float] = ()) -> Sequence[float]:
     """Return the severities in which a fault is tried; `wanted` is for faults that have none of their own."""
-    return SEVERITIES_OF.get(fault, wanted or SEVERITIES)
+    return SEVERITIES_OF.get(fault, wanted or FAULT_SEVERITIES)
 
 
 def plan(

@@ -18,16 +18,16 @@ from transect.base.files import write_text
 from transect.integrity.table import VerdictTable
 from transect.recording import Recording, Stream, arrow
 
-SCHEMA = 2
-"""Of the files; goes up when older ones mean something else."""
+SCHEMA_VERSION = 2
+"""Version of the result files; increases when the meaning of older ones changes."""
 MERGED_S = 1.0
-"""Touched samples closer than this are one event."""
-FINE = ("OBJECT", "OBJECT_CONFIRMED")
-"""Reasons that tell what a sensor saw, and not that it saw it wrongly."""
-WHOLE = 0.1
-"""Part of a step up to which a jump is one by whole steps."""
-TRACE = 0.01
-"""Part of a sample's beams or light below which dust, smoke and fog are a trace that harms nothing."""
+"""Faulty samples closer than this are one event, s."""
+CONTENT_REASONS = ("OBJECT", "OBJECT_CONFIRMED")
+"""Reasons that state what a sensor measured, not that it is faulty."""
+MAX_STEP_FRACTION = 0.1
+"""Largest deviation of a clock jump from whole sample intervals, as a fraction of one."""
+MIN_OBSCURED_RATIO = 0.01
+"""Fraction of affected beams or light below which dust, smoke and fog are not an event."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Result:
     @property
     def said(self) -> tuple[Flag, ...]:
         """The flags that say that something is wrong."""
-        return tuple(flag for flag in self.flags if flag.reason not in FINE)
+        return tuple(flag for flag in self.flags if flag.reason not in CONTENT_REASONS)
 
     def judged(self, stream: str, checks: Iterable[str]) -> set[int]:
         """Return the windows of a stream that any of some checks judged."""
@@ -177,7 +177,7 @@ def runs_of(numbers: Iterable[int], apart: int = 1) -> list[list[int]]:
 def _list_said(
     verdicts: VerdictTable, edges: Mapping[str, Ints]
 ) -> tuple[dict[str, dict[str, list[list[int]]]], list[Flag]]:
-    """Return by stream and check the runs of windows that were judged; and what was said of which."""
+    """Return the runs of judged windows by stream and check, and all findings."""
     judged: dict[str, dict[str, list[int]]] = {}
     said: dict[tuple[str, str, str], tuple[list[int], list[int]]] = {}
     columns = ("stream", "check", "reason", "t0_ns", "t1_ns", "score", "state", "muted")
@@ -203,7 +203,7 @@ def _list_events(
 ) -> list[Event]:
     streams = np.array(arrow.texts(labels, "stream"), dtype=object)
     index, fraction = arrow.numbers(labels, "index"), arrow.numbers(labels, "fraction")
-    least = TRACE if case.fault in ("dust", "smoke", "fog") else 0.0
+    least = MIN_OBSCURED_RATIO if case.fault in ("dust", "smoke", "fog") else 0.0
     found: list[Event] = []
     for name in dict.fromkeys(streams.tolist()):
         if name in edges:
@@ -228,7 +228,7 @@ def _also_named(case: Case, stamps: Ints, before: Stream, rows: Ints, step: floa
     if case.fault != "clock_jump" or before.log_ns is not None or not step or not len(rows):
         return ()
     steps = float(stamps[rows[0]] - before.t_ns[rows[0]]) / NS / step
-    if abs(steps - round(steps)) > WHOLE:
+    if abs(steps - round(steps)) > MAX_STEP_FRACTION:
         return ()
     return ("GAP",) if steps > 0 else ("DUPLICATE",) if round(steps) == -1 else ()
 
@@ -245,7 +245,7 @@ def _times(recording: Recording, before: Recording, name: str, rows: Ints, edges
 
 
 def _merge(times: Sequence[float], apart: float) -> list[list[float]]:
-    """Return sorted times in parts, each of which has no longer step than `apart`."""
+    """Return sorted times in groups without steps longer than `apart`."""
     events: list[list[float]] = []
     for t in times:
         if events and t - events[-1][-1] <= apart:
@@ -258,7 +258,8 @@ def _merge(times: Sequence[float], apart: float) -> list[list[float]]:
 def write_result(result: Result, folder: Path) -> None:
     """Write a result to its file; whole or not at all."""
     document = {
-        "schema": SCHEMA, "case": result.case.to_dict(), "seconds": result.seconds, "window": result.window,
+        "schema": SCHEMA_VERSION, "case": result.case.to_dict(),
+        "seconds": result.seconds, "window": result.window,
         "types": result.types, "scored": result.scored, "cpu": result.cpu, "unnamed": result.unnamed,
         "events": [vars(each) for each in result.events], "flags": [vars(each) for each in result.flags],
         "peers": {name: [vars(each) for each in said] for name, said in result.peers.items()},
@@ -273,11 +274,11 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def read_result(path: Path) -> Result | None:
-    """Return the result of a file; None if there is none, or it is of another version."""
+    """Return the result of a file; None if it is missing or of another version."""
     if not path.exists():
         return None
     document = json.loads(path.read_text(encoding="utf-8"))
-    if document["schema"] != SCHEMA:
+    if document["schema"] != SCHEMA_VERSION:
         return None
     flags = tuple(
         Flag(f["stream"], f["check"], f["reason"], tuple(f["windows"]), tuple(f["declared"]))

@@ -76,7 +76,7 @@ def run(asked: Plan, jobs: int = 1, report: Report = lambda what, known: None) -
     jobs : int
         Processes; each case is judged by one thread.
     report : callable
-        Told of each case, with one job, or of each recording and all its cases, with several.
+        Called for each case with one job, or for each recording and all its cases with several.
     """
     asked.folder.mkdir(parents=True, exist_ok=True)
     groups = asked.list_groups()

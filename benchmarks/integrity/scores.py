@@ -24,12 +24,12 @@ from benchmarks.integrity.results import Event, Flag, Result
 from transect.integrity.rules import RULES
 
 DETECTION_WINDOWS, CLEARING_WINDOWS = RULES.k_on, RULES.k_off
-OVERLAP = 0.3
-"""Smallest intersection over union of an event and its flagged windows that is a match."""
-MOMENTS = ("clock_jump",)
-"""Faults that happen at one moment, though all samples after it are touched."""
-COVERED = 0.5
-"""Part of its last window that an event must cover for that window to count."""
+MIN_MATCH_IOU = 0.3
+"""Intersection over union from which flagged windows match an event."""
+INSTANT_FAULTS = ("clock_jump",)
+"""Faults of one instant, although they change all later samples."""
+MIN_LAST_WINDOW_RATIO = 0.5
+"""Fraction of its last window that an event must cover for the window to count."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class FoundEvent:
     flagged, named : bool
         Whether any check said something of it; whether with a right reason.
     matched : bool
-        Whether the windows that are named overlap it by `OVERLAP`.
+        Whether the windows that are named overlap it by `MIN_MATCH_IOU`.
     latency : float or None
         Seconds from its begin to the end of the first window that is named.
     checks : frozenset of str
@@ -150,7 +150,11 @@ def _score_stream(
     score.wrong += len(flagged.keys() - near)
     for event in events:
         whole = _span(event, result.window)
-        span = range(whole.start, min(whole.stop, whole.start + 2)) if score.case.fault in MOMENTS else whole
+        span = (
+            range(whole.start, min(whole.stop, whole.start + 2))
+            if score.case.fault in INSTANT_FAULTS
+            else whole
+        )
         if not judged.intersection(span):
             score.unjudged += len(span)
             continue
@@ -171,7 +175,7 @@ def _count_windows(
         found = any(n in named for n in range(span.start, span.stop + DETECTION_WINDOWS))
         score.right, score.missed = score.right + found, score.missed + (not found)
         return
-    short = event.end / window - (span.stop - 1) < COVERED
+    short = event.end / window - (span.stop - 1) < MIN_LAST_WINDOW_RATIO
     touched = event.windows or span
     body = [n for n in range(span.start + DETECTION_WINDOWS, span.stop - short) if n in touched]
     known = [n for n in body if n in judged]
@@ -190,7 +194,7 @@ def _find_event(
     overlap = len(around & set(span)) / len(around | set(span))
     latency = (named[0] + 1) * window - event.start if named else None
     checks = frozenset(check for n in named for check, reason in flagged[n] if reason in right)
-    return FoundEvent(event.stream, bool(reach), bool(named), overlap >= OVERLAP, latency, checks)
+    return FoundEvent(event.stream, bool(reach), bool(named), overlap >= MIN_MATCH_IOU, latency, checks)
 
 
 def _count_checks(

@@ -15,10 +15,10 @@ from transect.integrity import catalogue
 from transect.integrity.rules import RULES
 from transect.simulation.faults import FAULTS
 
-FOUND = 0.9
-"""Part of the events that must be found for a severity to be detectable."""
-SEVERE = 0.5
-"""Smallest severity that gates are held to, where a gate does not name its own."""
+MIN_FOUND_RATIO = 0.9
+"""Fraction of events that must be found for a severity to be detectable."""
+GATE_SEVERITY = 0.5
+"""Minimum severity of events that count for gates without their own."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class FaultRow:
     latency, latency_95 : float
         Median and 95th percentile of the seconds until an event was named.
     named : float
-        Part of the events of which anything was said that were given a right name.
+        Fraction of the reported events that have the right reason.
     right_sensor : float
-        Part of the windows flagged meanwhile that are of a stream to which it happened.
+        Fraction of the windows flagged during events that are of a faulty stream.
     least : float
-        Smallest severity from which on nine of ten events were named; NaN if there is none.
+        Smallest severity from which on nine of ten events were named; NaN without one.
     judged : float
-        Part of its windows that a check with a word for it judges.
+        Fraction of its windows that are judged by a check with a reason for it.
     """
 
     fault: str
@@ -76,9 +76,9 @@ class CheckRow:
     Attributes
     ----------
     fault : str
-        Of those that it has a word for, the one of which it named the largest part; "" if none happened.
+        The fault, of those with a reason of this check, with the highest recall; "" without any.
     events, recall
-        Of that fault, where this check could judge.
+        Events and recall of that fault, where this check could judge.
     hours : float
         Of streams that it judged on clear recordings.
     bad, suspect : int
@@ -246,7 +246,7 @@ def _least_severity(scores: Sequence[Score]) -> float:
     least = math.nan
     for severity in sorted({score.case.severity for score in scores}, reverse=True):
         events = [e for score in scores if score.case.severity == severity for e in score.events]
-        if not events or sum(event.named for event in events) < FOUND * len(events):
+        if not events or sum(event.named for event in events) < MIN_FOUND_RATIO * len(events):
             break
         least = severity
     return least
@@ -255,7 +255,7 @@ def _least_severity(scores: Sequence[Score]) -> float:
 def count_alarms(flags: Iterable[Flag], check: str = "") -> tuple[int, int]:
     """Return how often BAD was declared, and how often a limit `warn` was exceeded.
 
-    Windows of one stream that are at most `k_off` apart are one alarm, whatever the checks and reasons.
+    Windows of one stream that are at most `k_off` apart are one alarm, for any checks and reasons.
 
     Parameters
     ----------

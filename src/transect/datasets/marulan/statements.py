@@ -163,7 +163,7 @@ class StatementResult:
 
 
 def judge_statements(recordings: Sequence[tuple[Recording, VerdictTable]]) -> list[StatementResult]:
-    """Test the statements with recordings, each of which counts for its condition.
+    """Test the statements with recordings; each counts for its condition.
 
     Several recordings of a condition are combined by the median of each number. A recording with dust and a
     person is not used, as their early returns cannot be separated.

@@ -30,7 +30,7 @@ from ..logs import LASERS, NAV
 from . import disturbances
 from .argo import Z_DOWN, Argo, list_hit_kinds, list_hits, list_slip, make_streams
 from .boards import BoardSequence, build_board, count_boards, list_boards, place_boards
-from .cameras import CLIP, LIGHTS, make_camera_streams, scale_camera
+from .cameras import INFRARED_CLIP_PX, LIGHTS, make_camera_streams, scale_camera
 from .sites import (
     SENSOR_FRAME,
     Site,
@@ -242,7 +242,7 @@ def _make_recording(
             "world": "marulan",
             "seed": options.seed,
             **conditions,
-            "infrared_clip": CLIP,
+            "infrared_clip": INFRARED_CLIP_PX,
         },
         format="sdi",
     )

@@ -49,7 +49,7 @@ BLACK = SurfaceMaterial((0.03, 0.03, 0.03), 0.4, 0.1, 297.0)
 
 @dataclass(frozen=True, eq=False)
 class BoardSequence(Solids):
-    """Solids of a scene and of all boards, only one of which is present at a time."""
+    """Solids of a scene and of all boards; one board is present at a time."""
 
     # for each board: the solids that are present with it, and their numbers (k,) among all
     parts: tuple[tuple[Solids, NDArray[np.int32]], ...]

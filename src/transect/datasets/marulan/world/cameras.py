@@ -22,8 +22,8 @@ from .argo import Argo
 
 VISUAL_RATES_HZ = {"static": 15.0, "dynamic": 10.0}
 """Image rates of the visual camera (2.2.3)."""
-CLIP = (64, 41, 511, 398)
-"""Left, top, width and height of the part of the 640 x 480 infrared image that is kept. The size is from SDI
+INFRARED_CLIP_PX = (64, 41, 511, 398)
+"""Left, top, width and height of the kept part of the infrared image of 640 x 480. The size is from SDI
 (2.2.4); the position is unknown, and centred here."""
 
 
@@ -128,7 +128,7 @@ def scale_camera(camera: CameraModel, scale: float) -> CameraModel:
 
 
 def clip_camera(camera: CameraModel, scale: float) -> CameraModel:
-    """Return the camera model of the clipped infrared image, see `CLIP`."""
-    left, top, width, height = (round(part * scale) for part in CLIP)
+    """Return the camera model of the clipped infrared image, see `INFRARED_CLIP_PX`."""
+    left, top, width, height = (round(part * scale) for part in INFRARED_CLIP_PX)
     K = lenses.crop_intrinsics(camera.K, left, top)
     return dataclasses.replace(camera, width=width, height=height, K=K, invented=True)

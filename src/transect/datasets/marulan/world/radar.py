@@ -1,7 +1,7 @@
 """A scanning FMCW radar at 94 GHz: spectra from the echoes within its beam (SDI, 2.2.2 and 3.2.3).
 
 The beat frequency of an echo is proportional to its range; the spectrum is the FFT, with Hann's window, of
-all beats and of thermal noise. The beam is sampled by rays, each of which illuminates a patch of a surface.
+all beats and of thermal noise. The beam is sampled by rays; each illuminates a patch of a surface.
 The power of a patch decreases with the square of the range, as the patch grows, while the power of a point
 decreases with the fourth power. Corner reflectors are points. Vibration changes the phases of all echoes from
 line to line.

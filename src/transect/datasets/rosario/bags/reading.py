@@ -51,7 +51,7 @@ def read(source: Source, sequence: str | int | None = None) -> Recording:
         format="rosario",
         source=source,
         notes=(*_notes(chosen, calibration), *_unread(source, chosen)),
-        reader_losses=(*calibration.losses, *_stray_images(chosen)),
+        reader_losses=(*calibration.losses, *_unnamed_images(chosen)),
     )
 
 
@@ -89,7 +89,7 @@ def _image_table(names: list[str], side: str) -> Parsed:
     return Parsed(file_table(t_ns, matched))
 
 
-def _stray_images(chosen: Sequence) -> list[Loss]:
+def _unnamed_images(chosen: Sequence) -> list[Loss]:
     """Return the loss of images whose name is not a time."""
     _, _, others = stamps_of_names(chosen.images, _IMAGE.format("(?:left|right)"))
     return [Loss(others[0], "the name is not <camera>_<seconds>.png", count=len(others))] if others else []

@@ -31,7 +31,7 @@ from transect.types import CameraModel, Imu, NavFix, Pose, Twist, WheelState
 BASE, IMU, ANTENNA = "base_link", "imu", "gps"
 SIDES = ("left", "right")
 IMU_POSITION_M = (1.96, -0.017, 1.02)
-"""In base_link: the offset that the authors added to the published tracks of the real robot."""
+"""Position in base_link: the offset that the authors added to the published tracks of the real robot."""
 CAMERA_PITCH_RAD = np.radians(10.0)
 """Pitch of the left camera, positive down; 7 to 18 degrees in the real sequences."""
 CAMERA_YAW_RAD = np.radians(-2.0)
