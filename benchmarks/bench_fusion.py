@@ -1,10 +1,9 @@
 """PoseFusion: consistency of its filter, and drift without GNSS.
 
 NEES of position on simulated days on Etna (wheels, IMU, RTK); the ratio of NIS below the 95 % limit on
-the bags of Husky and Jackal (the noise adapts to the innovations; the declared noise with
-`adaptation_gain=0`); and
-the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m. The gaps of Rosario are in
-`bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
+the bags of Husky and Jackal (the noise adapts to the innovations; `adaptation_gain=0` uses the declared
+noise); and the drift of wheels, IMU and lidar odometry over all segments of 5, 10 and 20 m. The gaps of
+Rosario are in `bench_rosario_gaps`. Simulated days are kept in `TRANSECT_BENCH_DAYS`, if set.
 
 Etna's days are simulated with seeds used in development. Adaptive noise is scaled until 95 % of the
 innovations fit, so that NIS near 95 % proves little; rows with `adaptation_gain=0` use the declared noise.

@@ -72,8 +72,8 @@ def test_every_picture_is_shown_on_a_page_and_small(folder: str):
     assert sum(sizes.values()) < MAX_FOLDER_BYTES
 
 
-def test_every_figure_of_chapter_5_of_document_004_has_its_counterpart_in_order():
-    text = (ROOT / "docs" / "field-days.md").read_text("utf-8")
+def test_every_figure_of_chapter_5_of_the_sdi_report_has_its_counterpart_in_order():
+    text = (ROOT / "docs" / "datasets" / "sdi-figures.md").read_text("utf-8")
     assert re.findall(r"field-days/figure-(\d+)\.png", text) == [str(k) for k in range(24, 39)]
 
 
