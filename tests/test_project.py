@@ -51,7 +51,7 @@ def readme_as_script(text: str) -> str:
     """Code of all blocks on the lines where it stands in the README; everything else is blank.
 
     Python blocks are kept as they are, and `transect ...` lines of shell blocks become calls, so that blocks
-    may build on each other whatever their language. Other shell lines (make, git, pip) are left out.
+    may build on each other in any language. Other shell lines (make, git, pip) are left out.
     """
     script = [""]
     language = None

@@ -16,7 +16,7 @@ import pytest
 from tests import commands
 from tests.test_project import BIN, ROOT
 
-PAGE = ROOT / "docs" / "tutorial-node.md"
+PAGE_PATH = ROOT / "docs" / "tutorial-node.md"
 BLOCK = re.compile(r"^~~~(\w+)\n(.*?)^~~~$", re.DOTALL | re.MULTILINE)
 SAVED = re.compile(r"Save this as `([^`]+)`")
 
@@ -82,7 +82,7 @@ def typed(line: str, folder: Path) -> tuple[int, str]:
 
 def test_following_the_tutorial_word_for_word_shows_what_it_says(tmp_path: Path):
     codes: list[int] = []
-    for step in steps_of(PAGE.read_text("utf-8")):
+    for step in steps_of(PAGE_PATH.read_text("utf-8")):
         if isinstance(step, File):
             (tmp_path / step.name).write_text(step.text, "utf-8")
             continue
@@ -91,7 +91,7 @@ def test_following_the_tutorial_word_for_word_shows_what_it_says(tmp_path: Path)
         codes.append(code)
     assert codes.count(4) == 2, "the misspelt port, and the run that is not the golden one"
     assert set(codes) == {0, 4}
-    assert (tmp_path / "slip.svg").read_text("utf-8") == (PAGE.parent / "engine" / "slip.svg").read_text(
+    assert (tmp_path / "slip.svg").read_text("utf-8") == (PAGE_PATH.parent / "engine" / "slip.svg").read_text(
         "utf-8"
     )
 

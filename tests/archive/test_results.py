@@ -162,7 +162,7 @@ def test_a_bundle_that_is_built_again_after_a_change_of_data_has_a_new_version(
     config = tmp_path / "a.yaml"
     again = transect("archive", "build", config, "-o", tmp_path / "bundle")
     assert again.returncode == 0
-    assert labels_of(tmp_path / "bundle") == first  # nothing changed, so that nothing is written again
+    assert labels_of(tmp_path / "bundle") == first  # nothing changed, so nothing is written again
     said = yaml.safe_load(config.read_text())
     said["bundle"]["title"] = "Another title"
     config.write_text(yaml.safe_dump(said))

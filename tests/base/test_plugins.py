@@ -154,14 +154,14 @@ def test_a_package_that_lies_in_the_working_directory_is_not_installed(site: Pat
     assert "fieldkit" not in done.stdout
 
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "fieldkit"
+EXAMPLE_DIR = Path(__file__).parents[2] / "examples" / "fieldkit"
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which the example package was installed from its wheel."""
     folder = tmp_path_factory.mktemp("installed")
-    source = shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("source") / "fieldkit")
+    source = shutil.copytree(EXAMPLE_DIR, tmp_path_factory.mktemp("source") / "fieldkit")
     code = "import sys, hatchling.build; print(hatchling.build.build_wheel(sys.argv[1]))"
     built = subprocess.run(
         [sys.executable, "-c", code, str(folder)], cwd=source, capture_output=True, text=True, check=True

@@ -17,14 +17,14 @@ import transect
 from transect.base.yaml_parts import YamlPart, parse, parse_all
 from transect.errors import ParseError
 
-MERGES = "a0: &a0 {x: 1, y: 2}\n" + "".join(
+MERGE_KEY_BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(
     f"a{i}: &a{i}\n  <<: [*a{i - 1}, *a{i - 1}]\n  k{i}: 1\n" for i in range(1, 30)
 )
 """A text of 1 kB whose mappings have a billion keys, counted as PyYAML's loaders merge them."""
-ALIASES = "a0: &a0 [1, 1]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 30))
+ALIAS_BOMB = "a0: &a0 [1, 1]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 30))
 MANY = ", ".join(f"k{i}: 1" for i in range(900))
 MERGED_OFTEN = f"a0: &a0 {{{MANY}}}\n" + "".join(f"b{i}: {{<<: *a0}}\n" for i in range(900))
-BOMBS = {"merges": MERGES, "aliases": ALIASES, "merged often": MERGED_OFTEN}
+BOMBS = {"merges": MERGE_KEY_BOMB, "aliases": ALIAS_BOMB, "merged often": MERGED_OFTEN}
 
 WORDS = (
     "a",
@@ -159,7 +159,7 @@ def test_directives_and_keys_that_cost_quadratic_time_are_refused():
 
 
 TIMES = ("deadline", "lifespan", "liveliness_lease_duration")
-TOPIC = """    - topic_metadata:
+TOPIC_YAML = """    - topic_metadata:
         name: /robot/topic_{}
         type: sensor_msgs/msg/Imu
         serialization_format: cdr
@@ -179,7 +179,7 @@ def bag(tmp_path: Path) -> Path:
 
 def test_a_metadata_file_of_megabytes_is_read(bag: Path):
     path = bag / "metadata.yaml"
-    text = path.read_text() + "  topics_of_the_fleet:\n" + "".join(map(TOPIC.format, range(6500)))
+    text = path.read_text() + "  topics_of_the_fleet:\n" + "".join(map(TOPIC_YAML.format, range(6500)))
     assert len(text) > 3_200_000
     path.write_text(text.replace("message_count: 63", "message_count: 99"))
     tracemalloc.start()

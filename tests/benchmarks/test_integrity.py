@@ -35,7 +35,7 @@ from transect.types import Imu, LaserScan
 
 
 def result(fault: str = "", events: tuple[Event, ...] = (), *flags: Flag, severity: float = 0.5) -> Result:
-    """Return a case of 40 windows of two streams, of which four checks judge all but the first."""
+    """Return a case of 40 windows of two streams; four checks judge all but the first."""
     judged = {check: [[1, 39]] for check in ("T01", "T02", "S01", "T06")}
     return Result(
         Case("made", 0, fault, severity if fault else 0.0, "imu" if fault else ""),

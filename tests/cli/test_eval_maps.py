@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.evaluation.test_height_maps import CELL, ground, made
+from tests.evaluation.test_height_maps import CELL_SIZE_M, ground, made
 
 from transect.cli.eval import command
 from transect.errors import UsageError
@@ -42,9 +42,9 @@ def test_a_shift_is_taken_out_and_with_align_none_it_stays(tmp_path: Path):
     truth = written(tmp_path / "drone.tif", made())
     off = written(tmp_path / "ours.tif", made(moved=(0.1, -0.06, 0.5)))
     fitted = measured(truth, off)
-    np.testing.assert_allclose(fitted["shift_m"], [-0.1, 0.06, -0.5], atol=0.1 * CELL)
+    np.testing.assert_allclose(fitted["shift_m"], [-0.1, 0.06, -0.5], atol=0.1 * CELL_SIZE_M)
     assert fitted["rmse"] < 1e-3
-    assert max(fitted["deviation_shift_m"]) < 0.1 * CELL
+    assert max(fitted["deviation_shift_m"]) < 0.1 * CELL_SIZE_M
     left = measured(truth, off, "--align", "none")
     assert left["bias"] == pytest.approx(0.5, abs=0.05)
     assert left["deviation_shift_m"] == [None, None, None]
@@ -158,8 +158,8 @@ def test_a_reference_that_lies_askew_is_drawn_in_metres_along_its_sides(tmp_path
     assert result.metrics["map"]["rmse"] == pytest.approx(0, abs=1e-12)
     ((_, make),) = _maps([result])
     figure = make()
-    assert figure.axes[0].get_xlim() == pytest.approx((0, 150 * CELL))
-    assert figure.axes[0].get_ylim() == pytest.approx((0, 120 * CELL))
+    assert figure.axes[0].get_xlim() == pytest.approx((0, 150 * CELL_SIZE_M))
+    assert figure.axes[0].get_ylim() == pytest.approx((0, 120 * CELL_SIZE_M))
 
 
 def test_a_recording_without_a_map_says_nothing(tmp_path: Path):

@@ -9,7 +9,7 @@ import pytest
 from tests.commands import Done, transect
 
 HERE = "149.90,-34.60,149.91,-34.59"
-LARGE = b"a cloud " * 1000  # more than 4 kB: a file of its own beside the GeoPackage
+LARGE_CONTENT = b"a cloud " * 1000  # more than 4 kB: a file of its own beside the GeoPackage
 
 
 def put(store: Path, file: Path, *words: object) -> str:
@@ -21,7 +21,7 @@ def put(store: Path, file: Path, *words: object) -> str:
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A store with a cloud, and a report that was made from it."""
-    (tmp_path / "cloud.ply").write_bytes(LARGE)
+    (tmp_path / "cloud.ply").write_bytes(LARGE_CONTENT)
     (tmp_path / "report.txt").write_text("all is well")
     store = tmp_path / "field.gpkg"
     cloud = put(store, tmp_path / "cloud.ply", "--kind", "PointCloud", "--area", HERE, "--robot", "argo")
@@ -100,7 +100,7 @@ def test_the_bytes_of_a_product_are_written_once(store: Path, tmp_path: Path) ->
     out = tmp_path / "again.ply"
     cloud = listed(store)["cloud"]
     done = transect("products", "get", store, cloud, "-o", out)
-    assert (done.returncode, out.read_bytes()) == (0, LARGE)
+    assert (done.returncode, out.read_bytes()) == (0, LARGE_CONTENT)
     assert f"wrote {out}" in done.stderr
     assert transect("products", "get", store, cloud, "-o", out).returncode == 2
 
@@ -149,7 +149,7 @@ def test_a_payload_that_was_altered_is_found_and_not_taken_over_by_others(
 ) -> None:
     cloud, file = listed(store)["cloud"], payload_of(store)
     file.chmod(0o644)
-    file.write_bytes(LARGE.replace(b"cloud", b"cl0ud"))
+    file.write_bytes(LARGE_CONTENT.replace(b"cloud", b"cl0ud"))
     told, document = verify(store)
     assert told.returncode == 4
     assert told.stdout.startswith(f"{cloud[:6]}")

@@ -14,19 +14,19 @@ from transect.types import GridMap, PointCloud, Pose
 
 TWIST = np.array([1.0, 0.2, 0.0, 0.0, 0.0, 0.5])
 FIRST_NS = 1_000_000_000
-SCANS = 8
+SCAN_COUNT = 8
 
 
 @pytest.fixture(scope="module")
 def room() -> Recording:
-    clouds = [scan(motion(TWIST), 0.1 * i, noise=0.005) for i in range(SCANS)]
+    clouds = [scan(motion(TWIST), 0.1 * i, noise=0.005) for i in range(SCAN_COUNT)]
     times = np.array([cloud.t_ns for cloud in clouds])
-    table = file_table(times, [str(i) for i in range(SCANS)])
+    table = file_table(times, [str(i) for i in range(SCAN_COUNT)])
     by_time = dict(zip(times.tolist(), clouds, strict=True))
     lidar = Stream(
         "Lidar", PointCloud, Parsed(table), frame="lidar", loader=lambda row: by_time[int(row["t_ns"])]
     )
-    seconds = np.arange(0, 0.1 * SCANS + 0.05, 0.02)
+    seconds = np.arange(0, 0.1 * SCAN_COUNT + 0.05, 0.02)
     turned, place = se3.to_quaternion(motion(TWIST)(seconds))
     columns = dict(zip(("x", "y", "z", "qx", "qy", "qz", "qw"), np.hstack([place, turned]).T, strict=True))
     known = arrow.table(FIRST_NS + np.rint(seconds * 1e9).astype(np.int64), columns, units=Pose.units())

@@ -22,7 +22,7 @@ from transect.recording import Recording, stream_of_values
 from transect.simulation.day import Day, WorldOptions, simulate
 from transect.types import GridMap, Pose
 
-CELL = 0.2
+CELL_SIZE_M = 0.2
 LIDAR_AND_FIXES = ("Lidar", "Gnss/Imu", "Gnss/Pose")
 
 
@@ -53,8 +53,10 @@ def surveyed(day: Day, tmp_path_factory: pytest.TempPathFactory) -> Path:
     height = day.truth.origin[2]
     to_utm = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:32633", always_xy=True)
     east, north = to_utm.transform(longitude, latitude)
-    left, top, size = round(east) - 20.0, round(north) + 20.0, round(40 / CELL)
-    x, y = np.meshgrid(left + CELL * (np.arange(size) + 0.5), top - CELL * (np.arange(size) + 0.5))
+    left, top, size = round(east) - 20.0, round(north) + 20.0, round(40 / CELL_SIZE_M)
+    x, y = np.meshgrid(
+        left + CELL_SIZE_M * (np.arange(size) + 0.5), top - CELL_SIZE_M * (np.arange(size) + 0.5)
+    )
     lon, lat = to_utm.transform(x, y, direction="INVERSE")
     local = pyproj.Transformer.from_pipeline(
         "+proj=pipeline +step +proj=cart +ellps=WGS84 +step +proj=topocentric +ellps=WGS84 "
@@ -69,7 +71,7 @@ def surveyed(day: Day, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("survey") / "survey.tif"
     with rasterio.open(
         path, "w", driver="GTiff", width=size, height=size, count=1, dtype="float32", crs="EPSG:32633",
-        transform=rasterio.Affine(CELL, 0, left, 0, -CELL, top), nodata=float("nan"),
+        transform=rasterio.Affine(CELL_SIZE_M, 0, left, 0, -CELL_SIZE_M, top), nodata=float("nan"),
     ) as file:  # fmt: skip
         file.write(heights.astype(np.float32), 1)
     return path
@@ -86,13 +88,13 @@ def held_against(survey: Path, dem: GridMap, folder: Path) -> Mapping[str, Any]:
 def test_a_map_made_with_fixes_lies_on_a_map_in_utm(
     name: str, fused: Recording, surveyed: Path, tmp_path: Path
 ) -> None:
-    made = run(f"DemGeneration/{name}", fused, set={"dem.cell": CELL, "range.max_range": 12.0})
+    made = run(f"DemGeneration/{name}", fused, set={"dem.cell": CELL_SIZE_M, "range.max_range": 12.0})
     dem = made["dem"].values[0]
     assert dem.frame == {"FromPoses": "map", "FromLidar": "level"}[name]
     assert any("coordinate reference system, from" in each.text for each in made.conclusions)
     [result] = held_against(surveyed, dem, tmp_path)["results"]
     assert result["metrics"]["map"]["nmad"] < 0.1
-    assert np.hypot(*result["metrics"]["map"]["shift_m"][:2]) < CELL
+    assert np.hypot(*result["metrics"]["map"]["shift_m"][:2]) < CELL_SIZE_M
 
 
 def test_a_map_with_a_crs_is_compared_with_a_true_map_that_has_none(fused: Recording, day: Day) -> None:

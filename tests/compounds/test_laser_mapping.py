@@ -20,7 +20,7 @@ from transect.engine.wiring import WiringError
 from transect.recording import FrameTree, Recording, Stream, stream_of_values
 from transect.types import LaserScan, Odometry, Pose, RadarSpectrum, RigidBodyState, Twist
 
-TIMES = FIRST_NS + np.arange(60) * 20_000_000
+TIMES_NS = FIRST_NS + np.arange(60) * 20_000_000
 
 
 @pytest.fixture(scope="module")
@@ -31,31 +31,31 @@ def drive() -> Recording:
 
 
 def laser() -> Stream:
-    scans = [wall_scan(t) for t in TIMES.tolist()]
+    scans = [wall_scan(t) for t in TIMES_NS.tolist()]
     columns = {
         "ranges": np.stack([scan.ranges for scan in scans]),
-        "start_angle": np.zeros(len(TIMES)),
-        "angle_increment": np.full(len(TIMES), scans[0].angle_increment),
+        "start_angle": np.zeros(len(TIMES_NS)),
+        "angle_increment": np.full(len(TIMES_NS), scans[0].angle_increment),
     }
-    return stream_of_values("LaserPort", TIMES, columns, type=LaserScan, tag="port", frame="Laser")
+    return stream_of_values("LaserPort", TIMES_NS, columns, type=LaserScan, tag="port", frame="Laser")
 
 
 def radar() -> Stream:
-    lines = [spectrum(t) for t in TIMES.tolist()]
+    lines = [spectrum(t) for t in TIMES_NS.tolist()]
     columns = {
         "reflectivity": np.stack([line.reflectivity for line in lines]),
         "angle": np.array([line.angle for line in lines]),
-        "bin_width": np.full(len(TIMES), 0.25),
-        "range_offset": np.zeros(len(TIMES)),
+        "bin_width": np.full(len(TIMES_NS), 0.25),
+        "range_offset": np.zeros(len(TIMES_NS)),
     }
-    return stream_of_values("RadarSpectrum", TIMES, columns, type=RadarSpectrum, frame="Laser")
+    return stream_of_values("RadarSpectrum", TIMES_NS, columns, type=RadarSpectrum, frame="Laser")
 
 
 def nav() -> Stream:
-    values = np.column_stack([[position(t) for t in TIMES.tolist()], np.tile(LEVEL, (len(TIMES), 1))])
+    values = np.column_stack([[position(t) for t in TIMES_NS.tolist()], np.tile(LEVEL, (len(TIMES_NS), 1))])
     columns = dict(zip(("x", "y", "z", "qx", "qy", "qz", "qw"), values.T, strict=True))
     attributes = {"role": "truth", "frame": "Navigation", "child": "Body"}
-    return stream_of_values("Nav", TIMES, columns, type=RigidBodyState, **attributes)
+    return stream_of_values("Nav", TIMES_NS, columns, type=RigidBodyState, **attributes)
 
 
 @pytest.mark.parametrize(("name", "wire"), [("RecordedFrames", {}), ("NavStates", {"nav": "Nav"})])
@@ -69,16 +69,16 @@ def test_the_wall_is_mapped_at_its_position(drive: Recording, name: str, wire: d
 
 SCAN_BEAMS, STEP_S = 90, 1e-3
 """Beams and time between them, of a laser with 10 revolutions per second and a view of 90 degrees."""
-AHEAD = 0.5
+AHEAD_M = 0.5
 """Position of the laser in front of the body's origin, m."""
-SPEED, TURN = 0.8, 0.6
+SPEED_M_S, TURN_RAD_S = 0.8, 0.6
 """Velocities of a robot on a circle, m/s and rad/s."""
 
 
 def body_at(seconds: np.ndarray | float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return x, y and heading on the circle, in closed form."""
-    heading = TURN * np.asarray(seconds)
-    radius = SPEED / TURN
+    heading = TURN_RAD_S * np.asarray(seconds)
+    radius = SPEED_M_S / TURN_RAD_S
     return radius * np.sin(heading), radius * (1 - np.cos(heading)), heading
 
 
@@ -110,7 +110,7 @@ def moving(kind: type, name: str = "/anything", **attributes: str) -> Stream:
     if attributes.pop("height", ""):
         pose["z"] = np.full(len(t_ns), np.nan)
     twist = dict.fromkeys(("vy", "vz", "wx", "wy"), zeros)
-    twist |= {"vx": np.full(len(t_ns), SPEED), "wz": np.full(len(t_ns), TURN)}
+    twist |= {"vx": np.full(len(t_ns), SPEED_M_S), "wz": np.full(len(t_ns), TURN_RAD_S)}
     columns = twist if kind is Twist or attributes.pop("only", "") else pose
     attributes = {"frame": "base"} if kind is Twist else {"frame": "odom", "child": "base", **attributes}
     return stream_of_values(name, t_ns, columns, type=kind, **attributes)
@@ -119,7 +119,7 @@ def moving(kind: type, name: str = "/anything", **attributes: str) -> Stream:
 def mounted() -> FrameTree:
     tree = FrameTree()
     ahead = np.eye(4)
-    ahead[0, 3] = AHEAD
+    ahead[0, 3] = AHEAD_M
     tree.add_static("base", "hokuyo", ahead)
     return tree
 
@@ -137,7 +137,9 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_map_is_made_from_any_laser_and_any_motion(path: str):
-    run = transect.run("LaserMapping", Recording("r", (turning_laser(AHEAD), PATHS[path]), frames=mounted()))
+    run = transect.run(
+        "LaserMapping", Recording("r", (turning_laser(AHEAD_M), PATHS[path]), frames=mounted())
+    )
     points = run["map"].values[0].points
     assert run.name == "LaserMapping/NavStates"
     assert len(points) > 100
@@ -149,7 +151,7 @@ def test_a_map_is_made_from_any_laser_and_any_motion(path: str):
 
 
 def test_scans_without_angles_are_ignored_and_the_remedy_is_reported():
-    scans = turning_laser(AHEAD)
+    scans = turning_laser(AHEAD_M)
     columns = {name: np.stack(scans.column(name)) for name in ("ranges", "angle_increment")}
     blind = stream_of_values("/scan", scans.t_ns, columns, type=LaserScan, frame="hokuyo")
     run = transect.run("LaserMapping", Recording("r", (blind, PATHS["pose"]), frames=mounted()))
@@ -167,7 +169,7 @@ def test_moving_frames_of_any_name_determine_the_path():
     tree.add_moving(
         "world", "base", steps.t_ns, steps.array("x", "y", "z"), steps.array("qx", "qy", "qz", "qw")
     )
-    run = transect.run("LaserMapping", Recording("r", (turning_laser(AHEAD),), frames=tree))
+    run = transect.run("LaserMapping", Recording("r", (turning_laser(AHEAD_M),), frames=tree))
     assert (run.name, run["map"].values[0].frame) == ("LaserMapping/RecordedFrames", "world")
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
 
@@ -177,7 +179,7 @@ def test_a_time_offset_of_the_frames_is_applied():
     steps = moving(Pose)
     places, turns = steps.array("x", "y", "z"), steps.array("qx", "qy", "qz", "qw")
     tree.add_moving("world", "base", steps.t_ns + late_ns, places, turns, source="/anything")
-    drive = Recording("r", (turning_laser(AHEAD), steps), frames=tree)
+    drive = Recording("r", (turning_laser(AHEAD_M), steps), frames=tree)
     run = transect.run("LaserMapping", drive, offset={"/anything": -0.5})
     np.testing.assert_allclose(run["map"].values[0].points[:, 1], WALL_EAST_M, atol=1e-3)
 
@@ -197,7 +199,7 @@ def test_streams_without_frames_give_a_map():
 
 
 def test_all_lasers_are_in_the_map():
-    lasers = turning_laser(AHEAD, "/left_scan"), turning_laser(0.0, "/scan_2", frame="base")
+    lasers = turning_laser(AHEAD_M, "/left_scan"), turning_laser(0.0, "/scan_2", frame="base")
     run = transect.run("LaserMapping", Recording("r", (*lasers, PATHS["odometry"]), frames=mounted()))
     assert [wire["stream"] for wire in run.config["wiring"].values()] == [
         "/left_scan",

@@ -75,7 +75,7 @@ def test_the_wheels_touched_the_true_ground(fused, simulated: Day):
 @pytest.mark.parametrize(
     "compound", Compound.of("PoseFusion").candidates(), ids=lambda each: each.implementation
 )
-def test_every_implementation_tells_the_ground(compound: Compound):
+def test_every_implementation_gives_the_ground(compound: Compound):
     if "Smoother" in compound.implementation:
         pytest.importorskip("gtsam")
     if "Lidar" in compound.implementation:

@@ -66,23 +66,23 @@ QUICK = {
     "DenseRegistrationWithGicp": {"icp.coarse_points": 1000, "icp.fine_points": 4000},
 }
 """Parameters for pictures this small."""
-WIDTH, HEIGHT, FOCAL, BASELINE, ABOVE = 240, 160, 200.0, 0.15, 2.0
-K = np.array([[FOCAL, 0, (WIDTH - 1) / 2], [0, FOCAL, (HEIGHT - 1) / 2], [0, 0, 1]])
+WIDTH_PX, HEIGHT_PX, FOCAL_PX, BASELINE_M, HEIGHT_ABOVE_GROUND_M = 240, 160, 200.0, 0.15, 2.0
+K = np.array([[FOCAL_PX, 0, (WIDTH_PX - 1) / 2], [0, FOCAL_PX, (HEIGHT_PX - 1) / 2], [0, 0, 1]])
 DOWN = np.diag([1.0, -1.0, -1.0])
 """Takes vectors of a camera that looks down to the world: x east, y north, z up."""
 STEP = np.array([0.08, 0.05, 0.01])
 """Metres from one pair to the next."""
-CELL = 0.02
+CELL_SIZE_M = 0.02
 
 
-FINE = 0.005
+HEIGHT_STEP_M = 0.005
 """Metres between the heights of stones that are looked up; straight lines between them."""
 
 
 @lru_cache
 def stones_map():
     """Heights (m) of 45 stones, pyramids of 0.2 m with sharp edges, from -3 m on in x and y."""
-    axis = np.arange(-3.0, 3.0, FINE, dtype=np.float32)
+    axis = np.arange(-3.0, 3.0, HEIGHT_STEP_M, dtype=np.float32)
     places = np.random.default_rng(8).uniform([-2.0, -1.6], [2.2, 1.6], (45, 2)).astype(np.float32)
     found = np.zeros((len(axis), len(axis)), np.float32)
     for x, y in places:
@@ -101,7 +101,7 @@ def height(x, y, stones):
         return mounds
     import cv2
 
-    at = [((axis + 3.0) / FINE).astype(np.float32) for axis in (x, y)]
+    at = [((axis + 3.0) / HEIGHT_STEP_M).astype(np.float32) for axis in (x, y)]
     return mounds + cv2.remap(stones_map(), *at, cv2.INTER_LINEAR)
 
 
@@ -129,9 +129,9 @@ def picture(eye, seed, stones=False):
 @lru_cache
 def seen_from(east, north, up, seed, stones):
     """What a camera there (m) sees of the ground, with noise of one grey level."""
-    rows, columns = np.indices((HEIGHT, WIDTH))
-    u, v = (columns - K[0, 2]) / FOCAL, (rows - K[1, 2]) / FOCAL
-    depth = np.full(u.shape, ABOVE)
+    rows, columns = np.indices((HEIGHT_PX, WIDTH_PX))
+    u, v = (columns - K[0, 2]) / FOCAL_PX, (rows - K[1, 2]) / FOCAL_PX
+    depth = np.full(u.shape, HEIGHT_ABOVE_GROUND_M)
     for _ in range(30):
         depth = 0.5 * depth + 0.5 * (up - height(east + u * depth, north - v * depth, stones))
     noise = np.random.default_rng((seed, int(1e6 * east) & 0xFFFF)).normal(size=u.shape)
@@ -140,12 +140,12 @@ def seen_from(east, north, up, seed, stones):
 
 
 def camera(side, shift):
-    P = np.hstack([K, [[-FOCAL * shift], [0], [0]]])
-    return CameraModel(side, WIDTH, HEIGHT, K, P=P, frame=f"{side}_camera")
+    P = np.hstack([K, [[-FOCAL_PX * shift], [0], [0]]])
+    return CameraModel(side, WIDTH_PX, HEIGHT_PX, K, P=P, frame=f"{side}_camera")
 
 
 def eyes(count):
-    return [np.array([0.0, 0.0, ABOVE]) + k * STEP for k in range(count)]
+    return [np.array([0.0, 0.0, HEIGHT_ABOVE_GROUND_M]) + k * STEP for k in range(count)]
 
 
 def stream(side, shift, pictures):
@@ -172,17 +172,17 @@ def recording(count, instead=None, stones=False, stride=1):
     """A recording of `count` pairs; `instead` has the pictures of some of them, by number."""
     places, pairs = eyes(count * stride)[::stride], list[tuple[np.ndarray, np.ndarray]]()
     for k, eye in enumerate(places):
-        right = eye + DOWN @ [BASELINE, 0, 0]
+        right = eye + DOWN @ [BASELINE_M, 0, 0]
         pairs.append((instead or {}).get(k) or (picture(eye, 5, stones), picture(right, 5, stones)))
     left, right = zip(*pairs, strict=True)
     frames = FrameTree()
-    frames.add_static("left_camera", "right_camera", se3.from_matrix(np.eye(3), [BASELINE, 0, 0]))
-    streams = (stream("left", 0.0, left), stream("right", BASELINE, right), truth(places))
+    frames.add_static("left_camera", "right_camera", se3.from_matrix(np.eye(3), [BASELINE_M, 0, 0]))
+    streams = (stream("left", 0.0, left), stream("right", BASELINE_M, right), truth(places))
     return Recording(
         "ground",
         streams,
         frames=frames,
-        cameras={"left": camera("left", 0.0), "right": camera("right", BASELINE)},
+        cameras={"left": camera("left", 0.0), "right": camera("right", BASELINE_M)},
     )
 
 
@@ -201,16 +201,16 @@ def reconstructed(implementation, of):
 
 
 def dem(stones):
-    edge = np.arange(-2.5, 2.5, CELL)
-    x, y = np.meshgrid(edge + CELL / 2, edge + CELL / 2)
-    return GridMap({"elevation": height(x, y, stones)}, (CELL, 0.0, -2.5, 0.0, CELL, -2.5))
+    edge = np.arange(-2.5, 2.5, CELL_SIZE_M)
+    x, y = np.meshgrid(edge + CELL_SIZE_M / 2, edge + CELL_SIZE_M / 2)
+    return GridMap({"elevation": height(x, y, stones)}, (CELL_SIZE_M, 0.0, -2.5, 0.0, CELL_SIZE_M, -2.5))
 
 
 def errors_of(result, ground, stones=False):
     """Return the errors (m) of the poses, and those of the model, by the truth of the recording."""
     found = [se3.from_quaternion(pose.orientation, pose.position) for pose in result["pose"].values]
     true = [place_by_truth(ground, pose.child, pose.t_ns) for pose in result["pose"].values]
-    views = [CameraView(T_world_camera, K, WIDTH, HEIGHT) for T_world_camera in true]
+    views = [CameraView(T_world_camera, K, WIDTH_PX, HEIGHT_PX) for T_world_camera in true]
     model = se3.apply(true[0], result["pointCloud"].values[-1].points)
     return pose_errors(found, true), reconstruction_errors(model, dem(stones), views, cell=0.05)
 
@@ -320,7 +320,7 @@ def test_the_model_is_in_the_frame_of_the_left_camera_at_its_first_pose(best):
     assert (first.frame, first.child, cloud.frame) == ("scene", "left_camera", "scene")
     assert first.position == pytest.approx([0, 0, 0])
     assert first.orientation == pytest.approx([0, 0, 0, 1])
-    assert np.median(cloud.points[:, 2]) == pytest.approx(ABOVE, abs=0.3)
+    assert np.median(cloud.points[:, 2]) == pytest.approx(HEIGHT_ABOVE_GROUND_M, abs=0.3)
 
 
 def test_the_model_comes_with_every_pair_if_one_asks_for_it(ground):
@@ -330,7 +330,7 @@ def test_the_model_comes_with_every_pair_if_one_asks_for_it(ground):
     assert sizes == sorted(sizes)
 
 
-DARK = np.zeros((HEIGHT, WIDTH), np.uint8)
+DARK = np.zeros((HEIGHT_PX, WIDTH_PX), np.uint8)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_a_dark_pair_has_no_pose_and_the_next_goes_on_from_the_last_good_one(imp
 
 def test_a_pair_of_another_place_is_refused_and_leaves_the_model_alone():
     eye = eyes(2)[1]
-    elsewhere = tuple(picture(place, 77) for place in (eye, eye + DOWN @ [BASELINE, 0, 0]))
+    elsewhere = tuple(picture(place, 77) for place in (eye, eye + DOWN @ [BASELINE_M, 0, 0]))
     lost = recording(2, {1: elsewhere})
     result = reconstructed("ReconstructionWithAp3p", lost)
     assert result["success"].values == [True, False]

@@ -56,7 +56,7 @@ CASES: dict[str, tuple[str, dict[str, str], bool]] = {
     "a broken compound inside": (OUTER, {"inner.yaml": INNER.replace("a.imu", "a.imo")}, False),
     "a compound inside itself": (GOOD.replace("Speed", "Main"), {}, False),
     "an unknown type": (GOOD.replace("type: float", "type: Floot"), {}, False),
-    "a name that is none": (GOOD.replace("Main", "my main"), {}, False),
+    "an invalid name": (GOOD.replace("Main", "my main"), {}, False),
     "an unknown port": (GOOD.replace("a.out", "a.ut"), {}, False),
     "an unknown node": (GOOD.replace("Speed", "Sped"), {}, False),
     "an unwired input": (GOOD.replace("imu -> a.imu, ", ""), {}, False),

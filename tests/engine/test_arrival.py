@@ -14,8 +14,8 @@ from transect.engine.arrival import describe_noisy_stamps, play_by_log_times
 from transect.recording import Recording, Stream, stream_of_values
 from transect.types import Odometry, Pose
 
-SECOND = 10**9
-TRUE_NS = 1_600_000_000 * SECOND + np.arange(200) * SECOND // 10
+NS_PER_S = 10**9
+TRUE_NS = 1_600_000_000 * NS_PER_S + np.arange(200) * NS_PER_S // 10
 
 
 def drive(
@@ -32,12 +32,12 @@ def drive(
 
 def noisy() -> Stream:
     random = np.random.default_rng(1)
-    return drive(TRUE_NS + random.normal(0, 0.3 * SECOND, len(TRUE_NS)).astype(np.int64), TRUE_NS)
+    return drive(TRUE_NS + random.normal(0, 0.3 * NS_PER_S, len(TRUE_NS)).astype(np.int64), TRUE_NS)
 
 
 def delayed() -> Stream:
     """One sample in five comes 0.25 s late, after two others: its stamp is right."""
-    late = np.where(np.arange(len(TRUE_NS)) % 5 == 0, SECOND // 4, 0)
+    late = np.where(np.arange(len(TRUE_NS)) % 5 == 0, NS_PER_S // 4, 0)
     order = np.argsort(TRUE_NS + late, kind="stable")
     return drive(TRUE_NS[order], np.sort(TRUE_NS + late), order=order)
 

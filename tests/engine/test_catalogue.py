@@ -75,7 +75,7 @@ def test_a_node_is_found_in_the_file_of_its_name_in_any_spelling(folder: Path, f
     assert set(found.implementations) == {"FeaturesExtraction2DFast"}
 
 
-def test_a_name_that_is_nowhere_is_none(folder: Path) -> None:
+def test_an_unknown_name_is_not_found(folder: Path) -> None:
     catalogue = beside(folder)
     assert catalogue.node("Nowhere") is None
     assert catalogue.compound("Nowhere") is None

@@ -23,13 +23,13 @@ from transect.types import Image, Imu, Twist
 
 from .flows import Double, Pair, emitted, flow_of, ns, play
 
-T0 = 1_600_000_000_000_000_000
+T0_NS = 1_600_000_000_000_000_000
 
 
 def speeds(count: int, name: str = "wheels", period_s: float = 0.1) -> Stream:
     """A stream of speeds 0, 1, 2, ... m/s."""
     columns = {"vx": np.arange(count, dtype=float), "vy": np.zeros(count), "vz": np.zeros(count)}
-    return stream_of_values(name, T0 + np.arange(count) * ns(period_s), columns, type=Twist)
+    return stream_of_values(name, T0_NS + np.arange(count) * ns(period_s), columns, type=Twist)
 
 
 class Speed(Node):
@@ -189,7 +189,7 @@ class FakeClock:
 def test_6_the_pace_is_kept_against_the_start_and_a_slow_node_is_made_up_for(
     monkeypatch: pytest.MonkeyPatch, rate: float, expected: float
 ):
-    """CDFF-Dev: 1.0 s of log with a node of 0.05 s takes 1.55 s, the start is set anew with every sample."""
+    """CDFF-Dev: 1.0 s of log with a node of 0.05 s takes 1.55 s, the start is set again with every sample."""
     clock = FakeClock()
     monkeypatch.setattr("transect.engine.player.time", clock)
 
@@ -231,7 +231,8 @@ def test_7_wires_between_types_that_do_not_fit_are_all_reported_when_they_are_bu
 def test_7_a_stream_of_another_type_is_not_pushed_into_a_port():
     one = compound("S", {"speed": Speed}, ["twist -> speed.twist", "speed.out -> v"])
     imu = stream_of_values(
-        "imu", np.array([T0]), {f"{kind}_{axis}": np.zeros(1) for kind in ("acc", "gyro") for axis in "xyz"},
+        "imu", np.array([T0_NS]),
+        {f"{kind}_{axis}": np.zeros(1) for kind in ("acc", "gyro") for axis in "xyz"},
         type=Imu,
     )  # fmt: skip
     with pytest.raises(WiringError, match="imu"):

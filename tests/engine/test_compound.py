@@ -275,6 +275,6 @@ def test_an_implementation_keeps_the_unit_of_its_interface():
             def process(self, x: Annotated[float, Unit("kn")]) -> float: ...
 
 
-def test_a_wire_that_is_none_is_refused():
+def test_an_invalid_wire_is_refused():
     with pytest.raises(UsageError, match="is not a wire"):
         compound("Wrong", {}, ["a => b"])

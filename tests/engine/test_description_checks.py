@@ -467,7 +467,7 @@ ODD: list[Any] = [None, True, 3, -0.5, *TEXTS, [], [None], {}, {"name": 1}, {Non
 
 
 @given(st.data())
-def test_whatever_a_file_holds_is_reported_and_never_raised(
+def test_any_content_of_a_file_is_reported_and_never_raised(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     document = yaml.safe_load(data.draw(st.sampled_from([OURS, LONG, SAMPLE_2, GOOD, SCALE])))

@@ -32,7 +32,7 @@ from transect.types import Imu, Pose, Twist
 if TYPE_CHECKING:
     import pytest  # costs the script more time than all its runs
 
-T0 = 1_600_000_000_000_000_000
+T0_NS = 1_600_000_000_000_000_000
 
 
 def recording(seconds: float) -> Recording:
@@ -41,10 +41,10 @@ def recording(seconds: float) -> Recording:
     angles = np.arange(n) * 0.37
     columns = {f"{kind}_{axis}": np.sin(angles + k)
                for k, (kind, axis) in enumerate((a, b) for a in ("acc", "gyro") for b in "xyz")}  # fmt: skip
-    imu = stream_of_values("imu", T0 + np.arange(n) * 10_000_000, columns, type=Imu)
+    imu = stream_of_values("imu", T0_NS + np.arange(n) * 10_000_000, columns, type=Imu)
     speeds = {"vx": np.linspace(0, 1, m), "vy": np.zeros(m), "vz": np.zeros(m)}
     return Recording(
-        "made", (imu, stream_of_values("wheels", T0 + np.arange(m) * 100_000_000, speeds, type=Twist))
+        "made", (imu, stream_of_values("wheels", T0_NS + np.arange(m) * 100_000_000, speeds, type=Twist))
     )
 
 
@@ -127,7 +127,7 @@ class Clusters(Node):
 
 
 def kmeans(points: np.ndarray) -> np.ndarray:
-    """Centres from random beginnings, far from converged."""
+    """Centres from random starts, far from converged."""
     import cv2
 
     stop = (cv2.TERM_CRITERIA_MAX_ITER, 2, 0.0)
@@ -259,7 +259,7 @@ def test_trap_1_small_gicp_on_one_thread_gives_the_same_bits_however_many_nodes_
     assert digests(made, (1, 2, 2)) == {first.digest}
 
 
-def test_trap_2_openblas_gives_the_same_bits_whatever_the_process_was_told():
+def test_trap_2_openblas_gives_the_same_bits_for_any_environment():
     two, one = in_children(
         (["blas", "2"], {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}),
         (["blas", "2"], {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}),
@@ -320,7 +320,7 @@ def test_trap_3_kmeans_and_flann_are_the_same_again_and_on_any_number_of_threads
     assert digests(made) == {first.digest}
     centres = first["clusters_out"].values
     assert len(centres) == 6
-    assert len({values.tobytes() for values in centres[:5]}) == 1, "each call begins anew"
+    assert len({values.tobytes() for values in centres[:5]}) == 1, "each call begins again"
 
 
 def test_trap_3_opencv_that_is_loaded_in_the_middle_of_a_run_gives_what_it_gives_loaded_before():
@@ -339,7 +339,7 @@ def test_trap_3_a_node_may_be_called_while_another_thread_is_still_loading_openc
         monkeypatch.setitem(sys.modules, "cv2", ModuleType("cv2"))
         return t_ns + 1_000_000_000
 
-    replay.player.attend(T0 + 100_000_000, half_loaded)
+    replay.player.attend(T0_NS + 100_000_000, half_loaded)
     replay.play()
     assert (replay.flow.digest, replay.flow.errors) == (expected, [])
 
@@ -371,7 +371,7 @@ def corners(twist: Twist) -> np.ndarray:
 
 @node
 def places(twist: Twist) -> np.ndarray:
-    """Where a camera is, from points of which a fifth is wrong."""
+    """Where a camera is, from points with a fifth of outliers."""
     import cv2
 
     rng = np.random.default_rng(4)

@@ -64,7 +64,7 @@ def test_every_nan_in_an_array_has_the_same_bytes(dtype: str, whole: str, patter
     assert to_bytes(odd) != to_bytes(np.zeros(4, dtype))
 
 
-def test_a_complex_nan_is_one_whatever_its_parts():
+def test_a_complex_nan_is_one_for_any_parts():
     values = np.array([complex(np.nan, 0), complex(NANS[1], 0), complex(np.nan, 1), complex(1, np.nan)])
     assert len({to_bytes(value) for value in values}) == 1
     assert to_bytes(values) != to_bytes(np.array([0, 0, 0, 1j]))

@@ -74,7 +74,7 @@ def test_a_node_runs_when_every_trigger_has_a_sample_not_yet_used_and_carries_th
     assert seen == [(1.5, (1.0, 10.0)), (2.0, (2.0, 20.0))]
 
 
-def test_an_older_trigger_without_its_partner_is_dropped_and_counted_unpaired():
+def test_an_older_trigger_without_its_match_is_dropped_and_counted_unpaired():
     flow = flow_of({"add": Pair}, ["x -> add.p", "y -> add.q"])
     seen = emitted(flow, "add.out")
     play(flow, [(1, "x", 1.0), (2, "x", 2.0), (3, "y", 9.0), (4, "x", 4.0)])
@@ -216,7 +216,7 @@ def test_a_delayed_wire_delivers_in_the_next_wave_and_may_close_a_loop():
     assert flow.statistics["c"].samples["last"] == {"left over": 1, "used": 3}
 
 
-def test_a_delayed_trigger_runs_its_node_in_the_next_wave_whatever_that_brings():
+def test_a_delayed_trigger_runs_its_node_in_the_next_wave_for_any_content():
     flow = flow_of({"a": Double, "b": Double}, ["x -> a.x", "a.out ~> b.x", "y -> s"])
     seen = emitted(flow, "b.out")
     play(flow, [(1, "x", 1.0), (2, "y", 0.0), (3, "y", 0.0)])

@@ -15,7 +15,7 @@ from transect.recording.arrow import PAYLOAD, strings, table
 from transect.types import Image, Imu, NavFix, Odometry, Pose, WheelState
 
 NS = 10**9
-T0 = 1_656_676_800 * NS
+T0_NS = 1_656_676_800 * NS
 
 
 def seconds(n: int, rate: float) -> Any:
@@ -66,7 +66,7 @@ def test_one_stream_has_one_offset() -> None:
 
 
 def test_a_given_offset_is_added_exactly_and_kept_with_the_recording() -> None:
-    t = T0 + seconds(100, 10)
+    t = T0_NS + seconds(100, 10)
     day = Recording("day", (imu("Imu", seconds(100, 10), t), poses("Pose", seconds(100, 10), t)))
     moved, mappings = apply_offsets(day, {"Imu": 7})
     assert moved["Imu"].t_ns.tolist() == (t + 7).tolist()
@@ -83,14 +83,14 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
         raise AssertionError("read too early")
 
     lazy = Stream("Cam", Image, build)
-    day = Recording("day", (lazy, imu("Imu", seconds(9, 10), T0 + seconds(9, 10))))
+    day = Recording("day", (lazy, imu("Imu", seconds(9, 10), T0_NS + seconds(9, 10))))
     moved, _ = apply_offsets(day, {"Cam": 1}, reference="Imu")
     with pytest.raises(AssertionError, match="too early"):
         len(moved["Cam"])
 
 
 def test_frames_that_move_as_a_stream_says_move_with_it() -> None:
-    t, q = T0 + seconds(9, 10), np.tile([0.0, 0.0, 0.0, 1.0], (9, 1))
+    t, q = T0_NS + seconds(9, 10), np.tile([0.0, 0.0, 0.0, 1.0], (9, 1))
     places = np.column_stack([np.arange(9.0), np.zeros(9), np.zeros(9)])
     frames = FrameTree()
     frames.add_lazy("map", "base", lambda: (t, places, q), clock="device", source="Pose")
@@ -118,11 +118,13 @@ def test_payloads_are_found_by_their_old_time_and_stamped_with_the_new() -> None
 
 def test_a_device_clock_is_brought_to_that_of_the_others() -> None:
     true = seconds(3000, 50)
-    day = Recording("day", (poses("Pose", true, T0 + true), imu("Imu", true, true + 5 * NS, clock="device")))
+    day = Recording(
+        "day", (poses("Pose", true, T0_NS + true), imu("Imu", true, true + 5 * NS, clock="device"))
+    )
     moved, mappings = apply_offsets(day, {"Imu": AUTO})
     assert {s.clock for s in moved} == {"utc"}
     mapping = mappings["Imu"]
-    assert abs(mapping.offset_ns - (T0 - 5 * NS)) < 10_000_000
+    assert abs(mapping.offset_ns - (T0_NS - 5 * NS)) < 10_000_000
     assert (mapping.before, mapping.after, mapping.reference) == ("device", "utc", "Pose")
     assert mapping.signal == "rate of turn"
     assert mapping.confidence is not None
@@ -136,14 +138,14 @@ def test_a_device_clock_is_brought_to_that_of_the_others() -> None:
 def test_a_planted_offset_is_recovered_within_10_ms_from_noisy_signals(planted: float, rate: float) -> None:
     # 2 deg/s of noise on a motion that changes by 20 deg/s in a second: the samples of a minute tell 3 ms.
     true, coarse = seconds(round(60 * rate), rate), seconds(2400, 40)
-    late = imu("late", true, T0 + true - round(planted * NS), noise=0.035)
-    day = Recording("day", (late, imu("Imu", coarse, T0 + coarse, noise=0.035)))
+    late = imu("late", true, T0_NS + true - round(planted * NS), noise=0.035)
+    day = Recording("day", (late, imu("Imu", coarse, T0_NS + coarse, noise=0.035)))
     _, mappings = apply_offsets(day, {"late": AUTO})
     assert abs(mappings["late"].offset_ns - planted * NS) < 10_000_000
 
 
 def test_a_robot_that_stands_still_gives_no_offset() -> None:
-    t = T0 + seconds(100, 10)
+    t = T0_NS + seconds(100, 10)
     still = stream_of_values("Wheels", t, {"wheel_velocity": np.zeros((100, 4))}, type=WheelState)
     day = Recording("day", (still, dataclasses.replace(still, name="Other")))
     with pytest.raises(OffsetError, match="cannot be correlated") as caught:
@@ -153,7 +155,7 @@ def test_a_robot_that_stands_still_gives_no_offset() -> None:
 
 def test_signals_that_have_nothing_to_do_with_each_other_give_no_offset() -> None:
     random = np.random.default_rng(1)
-    t = T0 + seconds(2000, 50)
+    t = T0_NS + seconds(2000, 50)
     noise = {f"{k}_{a}": random.normal(size=2000) for k in ("gyro", "acc") for a in "xyz"}
     day = Recording("day", (imu("Imu", seconds(2000, 50), t), stream_of_values("Noise", t, noise, type=Imu)))
     with pytest.raises(OffsetError, match="no offset can be told") as caught:
@@ -163,8 +165,8 @@ def test_signals_that_have_nothing_to_do_with_each_other_give_no_offset() -> Non
 
 def test_auto_needs_a_stream_that_shows_motion_and_another_to_hold_it_against() -> None:
     true = seconds(500, 50)
-    camera = Stream("Cam", Image, table(T0 + true, {}))
-    day = Recording("day", (camera, imu("Imu", true, T0 + true)))
+    camera = Stream("Cam", Image, table(T0_NS + true, {}))
+    day = Recording("day", (camera, imu("Imu", true, T0_NS + true)))
     with pytest.raises(OffsetError, match="Cam=auto: it shows no motion"):
         apply_offsets(day, {"Cam": AUTO})
     with pytest.raises(OffsetError, match="Imu=auto: nothing to hold it against"):
@@ -173,8 +175,8 @@ def test_auto_needs_a_stream_that_shows_motion_and_another_to_hold_it_against() 
 
 def test_truth_is_held_against_only_if_named() -> None:
     true = seconds(3000, 50)
-    truth = poses("truth/trajectory", true, T0 + true, role="truth")
-    day = Recording("day", (truth, imu("Imu", true, T0 + true + NS)))
+    truth = poses("truth/trajectory", true, T0_NS + true, role="truth")
+    day = Recording("day", (truth, imu("Imu", true, T0_NS + true + NS)))
     with pytest.raises(OffsetError, match="nothing to hold it against"):
         apply_offsets(day, {"Imu": AUTO})
     _, mappings = apply_offsets(day, {"Imu": AUTO}, reference="truth/trajectory")
@@ -195,13 +197,13 @@ def test_log_times_go_along_only_where_they_were_on_the_clock_that_changes() -> 
     def device(name: str, log_ns: Any) -> Stream:
         return stream_of_values(name, t, columns, type=Imu, clock="device", log_ns=log_ns)
 
-    day = Recording("day", (imu("Imu", t, T0 + t), device("same", t + 5), device("host", T0 + t + 5)))
-    moved, _ = apply_offsets(day, {"same": T0, "host": T0}, reference="Imu")
-    assert moved["same"].log_ns.tolist() == moved["host"].log_ns.tolist() == (T0 + t + 5).tolist()
+    day = Recording("day", (imu("Imu", t, T0_NS + t), device("same", t + 5), device("host", T0_NS + t + 5)))
+    moved, _ = apply_offsets(day, {"same": T0_NS, "host": T0_NS}, reference="Imu")
+    assert moved["same"].log_ns.tolist() == moved["host"].log_ns.tolist() == (T0_NS + t + 5).tolist()
 
 
-def test_speed_is_read_from_whatever_shows_it() -> None:
-    t = T0 + seconds(5, 1)
+def test_speed_is_read_from_any_stream_that_has_it() -> None:
+    t = T0_NS + seconds(5, 1)
     odometry = {"vx": np.full(5, 3.0), "vy": np.full(5, 4.0), "vz": np.zeros(5)}
     (speed,) = signals_of(stream_of_values("odo", t, odometry, type=Odometry))
     assert (speed.name, speed.values.tolist()) == ("speed", [5.0] * 5)

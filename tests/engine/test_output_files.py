@@ -42,8 +42,8 @@ from transect.types import (
     Verdict,
 )
 
-T0 = 1_656_676_800_000_000_000
-TIMES = [T0, T0 + 1, T0 + 10**9]
+T0_NS = 1_656_676_800_000_000_000
+TIMES = [T0_NS, T0_NS + 1, T0_NS + 10**9]
 LEVEL = np.array([0, 0, 0, 1.0])
 
 
@@ -52,7 +52,7 @@ def pose(x: float, **attributes: Any) -> Pose:
 
 
 def track(n: int, **attributes: Any) -> Trajectory:
-    return Trajectory(T0 + np.arange(n), np.arange(3.0 * n).reshape(n, 3), **attributes)
+    return Trajectory(T0_NS + np.arange(n), np.arange(3.0 * n).reshape(n, 3), **attributes)
 
 
 def test_poses_are_a_tum_file_that_opens_as_a_recording(tmp_path: Path) -> None:
@@ -64,8 +64,8 @@ def test_poses_are_a_tum_file_that_opens_as_a_recording(tmp_path: Path) -> None:
 
 
 def test_a_stamped_pose_keeps_its_own_time(tmp_path: Path) -> None:
-    (file,) = write_port(tmp_path, "pose", Pose, [5], [pose(1.0, t_ns=T0)])
-    assert read_port(file)[0].tolist() == [T0]
+    (file,) = write_port(tmp_path, "pose", Pose, [5], [pose(1.0, t_ns=T0_NS)])
+    assert read_port(file)[0].tolist() == [T0_NS]
 
 
 def test_a_tum_file_says_clock_and_frames(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_tum_file_says_clock_and_frames(tmp_path: Path) -> None:
 def test_a_trajectory_keeps_only_its_own_times(tmp_path: Path) -> None:
     assert write_port(tmp_path, "slam", Trajectory, [7], [track(4)]) == [tmp_path / "slam.tum"]
     times, columns = read_port(tmp_path / "slam.tum")
-    assert times.tolist() == list(range(T0, T0 + 4))
+    assert times.tolist() == list(range(T0_NS, T0_NS + 4))
     assert columns["y"].tolist() == [1.0, 4.0, 7.0, 10.0]
     assert columns["qw"].tolist() == [1.0] * 4
     assert not (tmp_path / "slam").exists()
@@ -138,12 +138,12 @@ def test_a_sensor_type_has_its_canonical_columns_with_units(tmp_path: Path) -> N
 
 def test_a_table_opens_as_the_type_that_was_sent(tmp_path: Path) -> None:
     fix = NavFix(0.8, 0.2, 3300.0, np.array([0.1, 0.2, 0.3]), fix="rtk fixed", satellites=12, frame="ant")
-    (file,) = write_port(tmp_path, "nav.fix", NavFix, [T0], [fix], "device")
+    (file,) = write_port(tmp_path, "nav.fix", NavFix, [T0_NS], [fix], "device")
     (stream,) = transect.open(file)
     assert (stream.name, stream.type, stream.clock, stream.frame) == ("nav.fix", NavFix, "device", "ant")
     assert (stream.role, stream.units["lat"]) == ("derived", "rad")
     read = stream[0].value
-    assert (read.t_ns, read.latitude, read.fix, read.satellites) == (T0, 0.8, "rtk fixed", 12)
+    assert (read.t_ns, read.latitude, read.fix, read.satellites) == (T0_NS, 0.8, "rtk fixed", 12)
     assert read.std.tolist() == [0.1, 0.2, 0.3]
 
 

@@ -178,7 +178,7 @@ def test_a_description_with_problems_is_drawn_as_far_as_it_can_be_read(tmp_path:
     assert graph.caption[-1].startswith("1 of the file's parts could not be read")
 
 
-def test_a_file_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("name: [")
     with pytest.raises(ParseError):
         read_picture(tmp_path / "c.yaml")

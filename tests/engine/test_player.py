@@ -1,4 +1,4 @@
-"""The player: pacing against a start anchor, steps, pauses, breaks, and the same result whatever the way."""
+"""The player: pacing against a start anchor, steps, pauses, breaks, and the same result in each mode."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from transect.recording import Recording
 from transect.recording.stream import stream_of_values
 from transect.types import Image, Imu, NavFix, Pose, Twist
 
-T0 = 1_600_000_000_000_000_000
+T0_NS = 1_600_000_000_000_000_000
 
 
 def recording(seconds: float = 10.0, seed: int = 0) -> Recording:
@@ -31,13 +31,13 @@ def recording(seconds: float = 10.0, seed: int = 0) -> Recording:
     rng = np.random.default_rng(seed)
     n = round(seconds * 100)
     imu = stream_of_values(
-        "imu", T0 + np.arange(n) * 10_000_000,
+        "imu", T0_NS + np.arange(n) * 10_000_000,
         {name: rng.normal(size=n) for name in ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")},
         type=Imu,
     )  # fmt: skip
     m = n // 10
     twist = stream_of_values(
-        "wheels", T0 + 3_000_001 + np.arange(m) * 100_000_000,
+        "wheels", T0_NS + 3_000_001 + np.arange(m) * 100_000_000,
         {"vx": np.full(m, 0.5), "vy": np.zeros(m), "vz": np.zeros(m)}, type=Twist,
     )  # fmt: skip
     return Recording("made", (imu, twist))
@@ -78,7 +78,7 @@ def odometry() -> Compound:
     )  # fmt: skip
 
 
-def test_the_same_recording_gives_the_same_digest_whatever_the_chunks():
+def test_the_same_recording_gives_the_same_digest_for_any_chunks():
     made = recording()
     digests = set()
     for chunk in (1, 7, 4096):
@@ -92,7 +92,7 @@ def test_the_same_recording_gives_the_same_digest_whatever_the_chunks():
 
 def test_a_run_wires_by_type_and_gives_its_outputs():
     result = transect.run(odometry(), recording())
-    assert result["pose"].t_ns[0] == T0 + 3_000_001
+    assert result["pose"].t_ns[0] == T0_NS + 3_000_001
     assert len(result["pose"]) == 100
     assert isinstance(result["pose"].values[0], Pose)
     assert result.stats.nodes["heading"].calls == 1000
@@ -107,7 +107,7 @@ def test_a_parameter_is_set_by_node_and_name_and_refused_if_it_is_not_there():
     assert turned.digest != plain.digest
     difference = turned.diff(plain)
     assert difference.first.port == "heading.out"
-    assert difference.first.first_ns == T0 + 10_000_000
+    assert difference.first.first_ns == T0_NS + 10_000_000
     assert difference.settings["parameters.heading.gain"] == (2.0, 1.0)
     assert "heading.out: from" in str(difference)
     with pytest.raises(UsageError, match="no node 'headin'"):
@@ -124,8 +124,8 @@ def test_a_fork_is_the_parent_before_and_the_changed_run_after(keyframes: float 
     child = parent.fork(at="+6s", set={"heading.gain": 3.0})
     difference = child.diff(parent)
     assert difference.first.port == "heading.out"
-    assert difference.first.first_ns >= T0 + 6_000_000_000
-    assert difference.first.first_ns < T0 + 6_050_000_000
+    assert difference.first.first_ns >= T0_NS + 6_000_000_000
+    assert difference.first.first_ns < T0_NS + 6_050_000_000
     assert len(child["pose"]) == len(parent["pose"])
     np.testing.assert_array_equal(child["pose"].t_ns, parent["pose"].t_ns)
     again = run(odometry(), recording()).fork(at="+6s", set={"heading.gain": 3.0})
@@ -167,7 +167,7 @@ def test_the_folder_of_a_run_has_everything_and_a_link_to_the_latest(tmp_path: P
     assert content["statistics"]["nodes"]["heading"]["calls"] == 1000
     lines = (tmp_path / "a" / "pose.tum").read_text().splitlines()
     assert len([line for line in lines if not line.startswith("#")]) == 100
-    assert transect.open(tmp_path / "a" / "pose.tum").streams[0].t_ns[0] == T0 + 3_000_001
+    assert transect.open(tmp_path / "a" / "pose.tum").streams[0].t_ns[0] == T0_NS + 3_000_001
     assert "<svg" in (tmp_path / "a" / "graph.svg").read_text()
     assert (tmp_path / "a" / "compound.yaml").read_text() == odometry().to_yaml()
     loaded = Run.load(tmp_path / "a")
@@ -189,7 +189,7 @@ class Fails(Node):
     """Fails in the middle."""
 
     def process(self, twist: Twist) -> float:
-        if self.ctx.time > T0 + 5_000_000_000:
+        if self.ctx.time > T0_NS + 5_000_000_000:
             raise ValueError("lost the wheels")
         return 1.0
 
@@ -215,7 +215,7 @@ class Interrupts(Node):
     """Presses Ctrl-C."""
 
     def process(self, twist: Twist) -> None:
-        if self.ctx.time > T0 + 5_000_000_000:
+        if self.ctx.time > T0_NS + 5_000_000_000:
             raise KeyboardInterrupt
 
 
@@ -305,7 +305,7 @@ def test_images_that_were_decoded_are_kept_for_the_next_pass_as_far_as_there_is_
         rows.append(row["k"])
         return Image(np.full((50, 100), row["k"], np.uint8), t_ns=row["t_ns"])
 
-    images = stream_of_values("camera", T0 + np.arange(5), {"k": np.arange(5)}, type=Image)
+    images = stream_of_values("camera", T0_NS + np.arange(5), {"k": np.arange(5)}, type=Image)
     monkeypatch.setattr("transect.engine.replay.IMAGE_CACHE_BYTES", room)
     looks = compound("Looks", {"l": LooksTwice}, ["image -> l.image", "l.out -> mean"])
     result = run(looks, Recording("made", (images.replace(loader=load),)))
@@ -319,7 +319,7 @@ class Speaks(Node):
     def process(self, twist: Twist) -> float:
         if self.ctx.time % 2:
             self.ctx.log("odd")
-        if self.ctx.time > T0 + 9_000_000_000:
+        if self.ctx.time > T0_NS + 9_000_000_000:
             return self.ctx.skip("too late in the day")
         assert self.ctx.integrity("twist") is None
         return float(self.ctx.rng.normal())

@@ -263,7 +263,7 @@ def test_a_compound_is_no_node_and_the_reverse(tmp_path: Path) -> None:
         new_compound(write(tmp_path, "s.yaml", STEREO))
 
 
-def test_a_stub_fails_its_test_as_soon_as_it_is_written(tmp_path: Path) -> None:
+def test_a_stub_fails_its_test_once_it_is_written(tmp_path: Path) -> None:
     module = new_node(write(tmp_path, "s.yaml", SOURCE)).written[0]
     text = module.read_text()
     module.write_text(text.replace(text[text.index("raise ") :], 'return "tick"\n'))

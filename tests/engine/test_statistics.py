@@ -81,7 +81,7 @@ def test_the_memory_of_a_histogram_does_not_grow():
     assert len(histogram.buckets) == 512
 
 
-def test_a_frozen_count_comes_back_as_it_was():
+def test_a_frozen_count_is_restored_unchanged():
     count = NodeCount()
     count.calls = 2
     count.wall.add(100)

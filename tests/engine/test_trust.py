@@ -1,4 +1,4 @@
-"""Acting on verdicts: what is masked reaches no node, what is doubted counts for less, BAD is dropped."""
+"""Acting on verdicts: what is masked reaches no node, what is suspect gets less weight, BAD is dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transect.recording import Recording, stream_of_values
 from transect.types import LaserScan, PointCloud, Twist, Verdict
 from transect.types.returns import OTHER_ERROR
 
-T0 = 1_600_000_000 * NS
+T0_NS = 1_600_000_000 * NS
 
 
 class Told:
@@ -31,11 +31,11 @@ class Told:
         return self
 
     def known_at(self, stream: str, t_ns: int) -> StreamVerdicts | None:
-        if stream not in self.scores or t_ns < T0 + NS:
+        if stream not in self.scores or t_ns < T0_NS + NS:
             return None
         score = self.scores[stream]
         state = "OK" if score > 0.5 else "SUSPECT" if score > 0.1 else "BAD"
-        verdict = Verdict(stream, stream, T0, T0 + NS, state=state, score=score, reason="SLIP")
+        verdict = Verdict(stream, stream, T0_NS, T0_NS + NS, state=state, score=score, reason="SLIP")
         return StreamVerdicts(verdict, verdict)
 
     def mask_of(self, stream: str, row: int) -> np.ndarray | None:
@@ -70,7 +70,7 @@ class Trust(Node):
 
 
 def recording() -> Recording:
-    t_ns = T0 + np.arange(6) * (NS // 2)
+    t_ns = T0_NS + np.arange(6) * (NS // 2)
     scans = {"ranges": [np.full(10, 5.0)] * 6, "start_angle": np.zeros(6), "angle_increment": np.full(6, 0.1)}
     twists = {name: np.zeros(6) for name in ("vx", "vy", "vz")}
     return Recording(
@@ -158,14 +158,14 @@ def test_a_covariance_is_divided_by_the_square_of_the_trust_and_left_alone_by_on
 def test_verdicts_are_kept_in_the_folder_of_a_run(tmp_path: Path) -> None:
     counting = compound("Counting", {"count": Count}, ["scan -> count.scan", "count.out -> beams"])
     result = run(counting, recording(), verdicts=Told({}), out=tmp_path / "run")
-    assert (tmp_path / "run" / "told").read_text() == str(T0 + 5 * NS // 2)
+    assert (tmp_path / "run" / "told").read_text() == str(T0_NS + 5 * NS // 2)
     assert result.config["verdicts"] == {"hindsight": False}
     assert [each.text for each in result.conclusions] == ["no stream was masked, down-weighted or dropped"]
 
 
-def test_a_doubt_tells_its_worst_and_its_time() -> None:
-    doubt = DowngradedSamples()
+def test_downgraded_samples_report_their_worst_trust_and_time() -> None:
+    downgraded = DowngradedSamples()
     for t, trust in ((3 * NS, 0.5), (1 * NS, 0.1), (2 * NS, 0.0)):
-        doubt.add_trust(t, trust, "GAP")
+        downgraded.add_trust(t, trust, "GAP")
     said = "2 samples down-weighted, sigma up to 10 times, 1 sample dropped; +1.0 s to +3.0 s (GAP)"
-    assert doubt.describe(0) == said
+    assert downgraded.describe(0) == said

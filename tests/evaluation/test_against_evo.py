@@ -171,7 +171,7 @@ def with_rotations(path: Any) -> Any:
     return PosePath3D(poses_se3=list(poses))
 
 
-def thinned(pairs: Pairs, rows: slice) -> Pairs:
+def downsampled(pairs: Pairs, rows: slice) -> Pairs:
     return replace(pairs, reference=chosen(pairs.reference, rows), estimate=chosen(pairs.estimate, rows))
 
 
@@ -190,6 +190,6 @@ def test_kitti_00_has_evos_numbers_and_the_published_error(real_data: Path, esti
     assert len(pairs) == theirs[0].num_poses
     few = slice(None, None, 4)  # evo takes seconds for all
     some = tuple(PosePath3D(poses_se3=path.poses_se3[few]) for path in theirs)
-    check_absolute(thinned(pairs, few), some)
-    check_relative(thinned(pairs, few), tuple(map(with_rotations, some)), STEPS[1:2])
+    check_absolute(downsampled(pairs, few), some)
+    check_relative(downsampled(pairs, few), tuple(map(with_rotations, some)), STEPS[1:2])
     assert absolute_error(pairs, "se3").statistics.rmse == pytest.approx(published, abs=5e-6)

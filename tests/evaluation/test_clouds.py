@@ -85,7 +85,7 @@ def test_points_over_a_height_map_have_their_height_over_it():
 
 @pytest.mark.real
 def test_real_terrain_with_its_buildings_is_complete_where_only_the_ground_is_accurate(real_data: Path):
-    """ISPRS's filter test: `-ground` is a part of the points of the other file."""
+    """ISPRS's filter test: `-ground` is a subset of the other file."""
     from transect import formats
 
     def cloud(name: str) -> PointCloud:

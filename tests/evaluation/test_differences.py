@@ -1,4 +1,4 @@
-"""Runs without truth are told apart by their outputs and paths."""
+"""Runs without truth are distinguished by their outputs and paths."""
 
 import numpy as np
 

@@ -14,7 +14,7 @@ from transect.errors import GeometryError, UsageError
 from transect.evaluation.height_maps import map_errors
 from transect.types import GridMap
 
-CELL = 0.04
+CELL_SIZE_M = 0.04
 """Metres: the cells of the height map of Morocco (integrity.md 4.1)."""
 
 
@@ -26,7 +26,7 @@ def ground(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def made(
     rows: int = 120,
     cols: int = 150,
-    cell: float = CELL,
+    cell: float = CELL_SIZE_M,
     moved: tuple[float, float, float] = (0, 0, 0),
     origin: tuple[float, float] = (0.0, 0.0),
     crs: str = "",
@@ -52,9 +52,9 @@ def test_a_map_against_itself_has_no_error_and_is_complete():
 @given(st.floats(-0.3, 0.3), st.floats(-0.3, 0.3), st.floats(-2, 2))
 def test_the_shift_that_was_put_in_is_found_and_taken_out(x: float, y: float, z: float):
     errors = map_errors(made(), made(moved=(x, y, z)))
-    np.testing.assert_allclose(errors.shift, [-x, -y, -z], atol=0.1 * CELL)
+    np.testing.assert_allclose(errors.shift, [-x, -y, -z], atol=0.1 * CELL_SIZE_M)
     assert errors.statistics.rmse < 1e-3
-    assert errors.deviations.max() < 0.1 * CELL
+    assert errors.deviations.max() < 0.1 * CELL_SIZE_M
     assert errors.before is not None
     assert errors.before.bias == pytest.approx(z, abs=0.35)
 
@@ -73,7 +73,7 @@ def test_a_known_shift_is_applied_and_not_searched():
     assert errors.statistics.rmse == pytest.approx(0, abs=1e-9)
 
 
-def test_noise_and_wild_cells_are_told_apart_by_rmse_and_nmad():
+def test_noise_and_wild_cells_are_distinguished_by_rmse_and_nmad():
     rng = np.random.default_rng(0)
     reference = made()
     heights = reference.layers["elevation"] + rng.normal(scale=0.01, size=reference.layers["elevation"].shape)
@@ -101,7 +101,7 @@ def test_holes_lower_completeness_and_not_accuracy():
 
 
 def test_a_coarser_map_is_resampled_to_the_cells_of_the_reference():
-    coarse = made(60, 75, cell=2 * CELL)
+    coarse = made(60, 75, cell=2 * CELL_SIZE_M)
     errors = map_errors(made(), coarse, register=False)
     assert errors.difference.shape == (120, 150)
     assert errors.statistics.p95 < 2e-3  # a parabola between cells of 8 cm: h'' d^2 / 8
@@ -128,7 +128,9 @@ def test_a_map_that_leans_or_is_turned_keeps_that_as_an_error():
 
 def test_a_map_is_found_as_far_off_as_the_reach_allows():
     moved = made(moved=(0.9, -0.6, 0.0))
-    np.testing.assert_allclose(map_errors(made(), moved, reach=1.5).shift, [-0.9, 0.6, 0.0], atol=0.1 * CELL)
+    np.testing.assert_allclose(
+        map_errors(made(), moved, reach=1.5).shift, [-0.9, 0.6, 0.0], atol=0.1 * CELL_SIZE_M
+    )
 
 
 def test_other_ground_is_not_pushed_to_where_it_happens_to_fit():

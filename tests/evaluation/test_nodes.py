@@ -17,7 +17,7 @@ from transect.recording import Recording
 from transect.recording.stream import stream_of_values
 from transect.types import GridMap, Pose, Trajectory
 
-T0 = 1_600_000_000_000_000_000
+T0_NS = 1_600_000_000_000_000_000
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 COMPOUND = """
 name: Judged
@@ -47,15 +47,15 @@ implementations:
 
 
 def circle(t_ns: np.ndarray, radius: float = 5.0) -> Trajectory:
-    angle = (t_ns - T0) / 1e9 * 0.4
+    angle = (t_ns - T0_NS) / 1e9 * 0.4
     places = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), 0 * angle])
     return Trajectory(t_ns, places, rotations.quaternion_from_euler("z", (angle + np.pi / 2)[:, None]))
 
 
 def judged() -> tuple[Recording, Trajectory, Trajectory]:
-    """A circle at 20 Hz, and a noisy wider one at 7 Hz, which starts later and ends sooner."""
-    truth = circle(T0 + np.arange(400) * 50_000_000)
-    estimate = circle(T0 + 10_000_003 + np.arange(130) * 142_857_143, radius=5.2)
+    """A circle at 20 Hz, and a noisy wider one at 7 Hz, which starts later and ends earlier."""
+    truth = circle(T0_NS + np.arange(400) * 50_000_000)
+    estimate = circle(T0_NS + 10_000_003 + np.arange(130) * 142_857_143, radius=5.2)
     noise = np.random.default_rng(0).normal(scale=0.02, size=estimate.positions.shape)
     estimate = Trajectory(estimate.t_ns, estimate.positions + noise, estimate.orientations)
     streams = tuple(_stream(*each) for each in (("gt", truth), ("odometry", estimate)))

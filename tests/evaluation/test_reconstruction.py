@@ -19,7 +19,7 @@ from transect.geometry import rotations, se3
 from transect.recording import FrameTree, Parsed, Recording, Stream, arrow
 from transect.types import GridMap, Pose
 
-CELL = 0.05
+CELL_SIZE_M = 0.05
 K = np.array([[100.0, 0, 99.5], [0, 100.0, 99.5], [0, 0, 1]])
 DOWN = np.diag([1.0, -1.0, -1.0])
 LEVEL = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
@@ -28,10 +28,10 @@ LEVEL = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 
 def grid(height, size=10.0):
     """A map of ``height(x, y)`` over a square of that edge around the origin, north up."""
-    count = round(size / CELL)
-    middle = (np.arange(count) + 0.5) * CELL - size / 2
+    count = round(size / CELL_SIZE_M)
+    middle = (np.arange(count) + 0.5) * CELL_SIZE_M - size / 2
     x, y = np.meshgrid(middle, middle[::-1])
-    return GridMap({"elevation": height(x, y)}, (CELL, 0.0, -size / 2, 0.0, -CELL, size / 2))
+    return GridMap({"elevation": height(x, y)}, (CELL_SIZE_M, 0.0, -size / 2, 0.0, -CELL_SIZE_M, size / 2))
 
 
 FLAT = grid(lambda x, y: np.zeros_like(x))

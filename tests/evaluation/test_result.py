@@ -1,4 +1,4 @@
-"""Result files: what is written comes back, what is damaged is refused."""
+"""Result files: what is written is read back, what is damaged is refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def result(**changes: object) -> Result:
     return Result(**{**made, **changes})  # type: ignore[arg-type]
 
 
-def test_everything_comes_back(tmp_path: Path) -> None:
+def test_everything_is_read_back(tmp_path: Path) -> None:
     result().save(tmp_path / "orb.result")
     again = load_result(tmp_path / "orb.result")
     assert again.to_dict() == result().to_dict()

@@ -12,8 +12,8 @@ from transect.evaluation.traverse import measure, traverse_of
 from transect.simulation.day import WorldOptions, simulate
 
 NS = 10**9
-T0 = 1_657_013_071 * NS
-RTK = (0.008, 0.008, 0.015)
+T0_NS = 1_657_013_071 * NS
+RTK_SIGMAS_M = (0.008, 0.008, 0.015)
 """m: the Spatial Dual's (document 000, Table 1)."""
 
 Speed = Callable[[np.ndarray], np.ndarray]
@@ -28,7 +28,7 @@ def drive(speed: Speed, turn: Speed, rate: float, seconds: float = 60.0) -> tupl
         smooth[:, None] * np.column_stack([np.cos(heading), np.sin(heading), 0 * fine]), axis=0
     )
     every = np.arange(0, len(fine), round(200 / rate))
-    return T0 + (fine[every] * NS).astype(np.int64), places[every] / 200
+    return T0_NS + (fine[every] * NS).astype(np.int64), places[every] / 200
 
 
 def constant(value: float) -> Speed:
@@ -64,7 +64,7 @@ DRIVES: dict[str, tuple[Speed, Speed, float]] = {
 def test_the_length_is_right_to_two_percent_with_the_noise_of_rtk(name: str, rate: float):
     speed, turn, metres = DRIVES[name]
     t_ns, places = drive(speed, turn, rate)
-    noise = np.random.default_rng(7).normal(0, RTK, places.shape)
+    noise = np.random.default_rng(7).normal(0, RTK_SIGMAS_M, places.shape)
     found = measure(t_ns, places + noise)
     assert found.length_m == pytest.approx(metres, rel=0.02)
     if name != "slow":  # always slower than the 0.05 m/s of a stop
@@ -88,13 +88,13 @@ def test_a_gap_is_bridged_and_a_coarse_number_makes_no_stairs():
     assert np.linalg.norm(np.diff(coarse, axis=0), axis=1).sum() > 21  # 18 m and the stairs
     assert measure(t_ns, coarse).length_m == pytest.approx(18.0, rel=0.02)
     kept = np.r_[0:200, 320:600]
-    noisy = places + np.random.default_rng(3).normal(0, RTK, places.shape)
+    noisy = places + np.random.default_rng(3).normal(0, RTK_SIGMAS_M, places.shape)
     assert measure(t_ns[kept], noisy[kept]).length_m == pytest.approx(18.0, rel=0.02)
 
 
 def test_a_wild_fix_is_left_out_and_a_jump_that_stays_is_not():
     t_ns, places = drive(constant(0.3), constant(0.1), 20)
-    noisy = places + np.random.default_rng(2).normal(0, RTK, places.shape)
+    noisy = places + np.random.default_rng(2).normal(0, RTK_SIGMAS_M, places.shape)
     noisy[[0, 400]] += (30.0, -10.0, 5.0)
     noisy[800] += (-0.5, 0.0, 0.0)
     assert np.flatnonzero(find_spikes(noisy)).tolist() == [0, 400, 800]

@@ -17,12 +17,12 @@ from transect.recording import Recording, Stream, join, stream_of_values
 from transect.types import NavFix, Odometry, Pose, Twist
 
 NS = 10**9
-T0 = 1_657_013_071 * NS
+T0_NS = 1_657_013_071 * NS
 LANDER = np.array([np.radians(37.72351), np.radians(15.00668), 2639.838])
-EARTH = 6378137.0
+EARTH_RADIUS_M = 6378137.0
 
 
-def seconds(n: int, rate: float = 10.0, start: int = T0) -> np.ndarray:
+def seconds(n: int, rate: float = 10.0, start: int = T0_NS) -> np.ndarray:
     return start + (np.arange(n) * (NS / rate)).astype(np.int64)
 
 
@@ -40,7 +40,7 @@ def fixes(
 def north(n: int, metres: float, rise: float = 0.0) -> np.ndarray:
     """Positions on the meridian of the lander, `metres` apart; radius of curvature worked out from WGS84."""
     e2 = 0.00669437999014
-    radius = EARTH * (1 - e2) / (1 - e2 * np.sin(LANDER[0]) ** 2) ** 1.5 + LANDER[2]
+    radius = EARTH_RADIUS_M * (1 - e2) / (1 - e2 * np.sin(LANDER[0]) ** 2) ** 1.5 + LANDER[2]
     steps = np.arange(n)[:, None]
     return LANDER + steps * np.array([metres / radius, 0.0, rise])
 
@@ -74,7 +74,7 @@ def test_noise_while_standing_is_no_way():
 
 
 def test_a_seam_is_not_driven():
-    t_ns = np.concatenate([seconds(11), seconds(11, start=T0 + 60 * NS)])
+    t_ns = np.concatenate([seconds(11), seconds(11, start=T0_NS + 60 * NS)])
     places = np.concatenate([line(11, 0.1), np.array([1000.0, 0, 0]) + line(11, 0.1)])
     found = measure(t_ns, places, seams=(11,))
     assert (found.length_m, found.duration_s) == (pytest.approx(2.0), pytest.approx(2.0))
@@ -104,9 +104,9 @@ def test_moving_never_exceeds_the_whole(n: int, rate_hz: float, speed: float):
 
 def test_nothing_and_one_sample_are_no_way():
     assert measure(np.zeros(0, np.int64), np.zeros((0, 3))).length_m == 0
-    assert measure([T0], [[1.0, 2, 3]]).duration_s == 0
+    assert measure([T0_NS], [[1.0, 2, 3]]).duration_s == 0
     with pytest.raises(GeometryError, match="equally many"):
-        measure([T0], np.zeros((2, 3)))
+        measure([T0_NS], np.zeros((2, 3)))
 
 
 # Recordings
@@ -148,7 +148,7 @@ def test_positions_without_a_fix_are_left_out():
 def test_joined_traverses_add_up_without_the_way_between():
     first = Recording("a", (fixes(seconds(101), north(101, 0.3)),))
     second = Recording(
-        "b", (fixes(seconds(101, start=T0 + 90 * NS), north(101, 0.3) + np.array([0, 0, 50])),)
+        "b", (fixes(seconds(101, start=T0_NS + 90 * NS), north(101, 0.3) + np.array([0, 0, 50])),)
     )
     found = traverse_of(join([first, second]))
     assert (found.parts, found.duration_s) == (2, 20.0)
@@ -156,7 +156,7 @@ def test_joined_traverses_add_up_without_the_way_between():
     assert found.height_m == pytest.approx(50.0)
 
 
-def pose(name: str, role: str, frame: str, n: int = 11, z: float = 0.0, start: int = T0) -> Stream:
+def pose(name: str, role: str, frame: str, n: int = 11, z: float = 0.0, start: int = T0_NS) -> Stream:
     places = line(n, 0.1)
     columns = {"x": places[:, 0], "y": places[:, 1], "z": np.full(n, z)}
     return stream_of_values(name, seconds(n, start=start), columns, type=Pose, role=role, frame=frame)
@@ -212,7 +212,9 @@ def test_without_times_there_is_a_length_and_no_speed():
 
 
 def test_heights_of_joined_local_tracks_are_not_compared():
-    first, second = (pose("p", "derived", "map", z=z, start=T0 + s * NS) for z, s in ((0.0, 0), (100.0, 60)))
+    first, second = (
+        pose("p", "derived", "map", z=z, start=T0_NS + s * NS) for z, s in ((0.0, 0), (100.0, 60))
+    )
     assert traverse_of(join([Recording("a", (first,)), Recording("b", (second,))])).height_m == 0.0
 
 

@@ -188,7 +188,7 @@ def test_the_covariance_of_a_point_far_ahead_is_that_of_its_disparity():
     np.testing.assert_allclose(found.roundness, base / (2 * depth), rtol=0.02)
 
 
-def test_inliers_tell_whether_a_pose_is_trusted():
+def test_inliers_decide_whether_a_pose_is_trusted():
     def judged(inliers: int):
         found = PnpInliers()(True, [np.arange(10) < inliers])
         return found.share, found.trusted, found.usable

@@ -8,7 +8,7 @@ import pytest
 from transect.evaluation.height_maps import count_double_walls
 from transect.types import GridMap
 
-CELL = 0.05
+CELL_SIZE_M = 0.05
 
 
 def grid(walls: list[int], between: str = "free") -> GridMap:
@@ -20,7 +20,9 @@ def grid(walls: list[int], between: str = "free") -> GridMap:
         chance[row], seen[row] = 0.95, 20.0
     hits = np.where(chance > 0.5, 10.0, 0.0)
     return GridMap(
-        {"occupancy": chance, "seen": seen, "hits": hits}, (CELL, 0.0, 0.0, 0.0, -CELL, 0.0), frame="map"
+        {"occupancy": chance, "seen": seen, "hits": hits},
+        (CELL_SIZE_M, 0.0, 0.0, 0.0, -CELL_SIZE_M, 0.0),
+        frame="map",
     )
 
 

@@ -10,9 +10,9 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin
 from rosbags.rosbag2 import Writer as Ros2Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-S = 1_000_000_000
-START = 1_700_000_000 * S
-LATE = 3_000_000
+NS_PER_S = 1_000_000_000
+START_NS = 1_700_000_000 * NS_PER_S
+LOG_DELAY_NS = 3_000_000
 """How long after its stamp a message is logged, in ns."""
 CUSTOM = "Header header\nfloat32 voltage\nstring[] faults\nuint8[4] cells\ntime since\n"
 STORES = {"ros1": get_typestore(Stores.ROS1_NOETIC), "cdr": get_typestore(Stores.ROS2_HUMBLE)}
@@ -41,7 +41,7 @@ class Make:
         return self.types[kind.replace("/", "/msg/")](*values)
 
     def time(self, t_ns: int) -> Any:
-        return self("builtin_interfaces/Time", *divmod(t_ns, S))
+        return self("builtin_interfaces/Time", *divmod(t_ns, NS_PER_S))
 
     def header(self, t_ns: int, frame: str) -> Any:
         values = (self.time(t_ns), frame)
@@ -155,7 +155,11 @@ class Make:
 
     def path(self, t_ns: int, count: int) -> Any:
         poses = [
-            self("geometry_msgs/PoseStamped", self.header(t_ns + k * S, "map"), self.pose(1.0 * k, 0.0, 0.0))
+            self(
+                "geometry_msgs/PoseStamped",
+                self.header(t_ns + k * NS_PER_S, "map"),
+                self.pose(1.0 * k, 0.0, 0.0),
+            )
             for k in range(count)
         ]
         return self("nav_msgs/Path", self.header(t_ns, "map"), poses)
@@ -163,7 +167,12 @@ class Make:
     def status(self, t_ns: int, voltage: float, faults: list[str]) -> Any:
         header = self.header(t_ns, "base_link")
         return self(
-            "rover_msgs/Status", header, voltage, faults, np.arange(4, dtype=np.uint8), self.time(t_ns - S)
+            "rover_msgs/Status",
+            header,
+            voltage,
+            faults,
+            np.arange(4, dtype=np.uint8),
+            self.time(t_ns - NS_PER_S),
         )
 
 
@@ -172,17 +181,17 @@ def rover(make: Make) -> list[Message]:
     said: list[tuple[str, str, int, Any]] = []
 
     def say(topic: str, kind: str, t_ns: int, message: Any) -> None:
-        said.append((topic, kind.replace("/", "/msg/"), t_ns + LATE, message))
+        said.append((topic, kind.replace("/", "/msg/"), t_ns + LOG_DELAY_NS, message))
 
     say(
         "/tf_static",
         "tf2_msgs/TFMessage",
-        START,
-        make.tf((START, "base_link", "lidar", 0.3), (START, "base_link", "imu_link", 0.1)),
+        START_NS,
+        make.tf((START_NS, "base_link", "lidar", 0.3), (START_NS, "base_link", "imu_link", 0.1)),
     )
-    say("/left/camera_info", "sensor_msgs/CameraInfo", START, make.camera(START))
+    say("/left/camera_info", "sensor_msgs/CameraInfo", START_NS, make.camera(START_NS))
     for k in range(20):
-        t_ns = START + k * S // 20
+        t_ns = START_NS + k * NS_PER_S // 20
         say("/imu", "sensor_msgs/Imu", t_ns, make.imu(t_ns, k))
         if k % 2 == 0:
             say("/odom", "nav_msgs/Odometry", t_ns, make.odometry(t_ns, k))
@@ -193,7 +202,7 @@ def rover(make: Make) -> list[Message]:
             say("/cloud", "sensor_msgs/PointCloud2", t_ns, make.cloud(t_ns, points(k)))
             say("/status", "rover_msgs/Status", t_ns, make.status(t_ns, 24.0 + k, ["hot"] * (k // 5)))
             say("/say", "std_msgs/String", t_ns, make("std_msgs/String", f"step {k}"))
-    say("/path", "nav_msgs/Path", START, make.path(START, 3))
+    say("/path", "nav_msgs/Path", START_NS, make.path(START_NS, 3))
     return sorted(said, key=lambda message: message[2])
 
 

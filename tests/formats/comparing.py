@@ -13,7 +13,7 @@ from transect.recording.arrow import PAYLOAD
 from transect.types import CameraModel, Image
 
 NAMES = ("role", "tag", "frame", "child", "camera")
-TURNED = 1e-15
+MAX_ROTATION_ERROR = 1e-15
 """Rotations between frames are written as quaternions and read as unit ones, which moves their last bits."""
 
 
@@ -29,7 +29,7 @@ def differences(one: Recording, other: Recording) -> dict[str, list[str]]:
 def stream_differences(one: Stream, recording: Recording, *, names: bool = True) -> list[str]:
     """Return what a stream has lost in a recording; in one of a layout with names of its own, the same type.
 
-    What is there besides, such as fields of a standard message and log times, is no loss. Without `names`
+    Additional content, such as fields of a standard message and log times, is no loss. Without `names`
     those of frames and cameras, the role and the tag may change: a layout may have its own.
     """
     alike = [stream for stream in recording if stream.type is one.type]
@@ -114,11 +114,11 @@ def _frames(one: FrameTree, other: FrameTree) -> Iterator[str]:
         if a.moving != b.moving:
             yield f"{' -> '.join(names)} moves no longer"
         elif a.matrix is not None and b.matrix is not None:
-            same = bool(np.allclose(a.matrix, b.matrix, rtol=0, atol=TURNED))
+            same = bool(np.allclose(a.matrix, b.matrix, rtol=0, atol=MAX_ROTATION_ERROR))
             yield from () if same else (f"other {' -> '.join(names)}",)
         elif a.motion is not None and b.motion is not None:
             same = np.array_equal(a.motion.t_ns, b.motion.t_ns)
-            same = same and bool(np.allclose(a.motion.poses, b.motion.poses, rtol=0, atol=TURNED))
+            same = same and bool(np.allclose(a.motion.poses, b.motion.poses, rtol=0, atol=MAX_ROTATION_ERROR))
             yield from () if same else (f"other {' -> '.join(names)}",)
 
 

@@ -33,20 +33,25 @@ from transect.types import (
     Wrench,
 )
 
-START = 1_700_000_000_000_000_000
-N = 3
-T_NS = START + np.array([0, 100_001_000, 250_000_000])
+START_NS = 1_700_000_000_000_000_000
+SAMPLE_COUNT = 3
+T_NS = START_NS + np.array([0, 100_001_000, 250_000_000])
 """Resolution of one microsecond: finer times are lost, and reported, by MessagePack logs and videos."""
 RNG = np.random.default_rng(21)
 
 
 def _numbers(names: str) -> dict[str, Any]:
-    return {name: RNG.normal(size=N) for name in names.split()}
+    return {name: RNG.normal(size=SAMPLE_COUNT) for name in names.split()}
 
 
 def _turns() -> dict[str, Any]:
-    half = RNG.normal(size=N) / 2
-    return {"qx": np.zeros(N), "qy": np.zeros(N), "qz": np.sin(half), "qw": np.cos(half)}
+    half = RNG.normal(size=SAMPLE_COUNT) / 2
+    return {
+        "qx": np.zeros(SAMPLE_COUNT),
+        "qy": np.zeros(SAMPLE_COUNT),
+        "qz": np.sin(half),
+        "qw": np.cos(half),
+    }
 
 
 def _columns(name: str, kind: type, columns: dict[str, Any], **more: Any) -> Stream:
@@ -91,7 +96,7 @@ def _dem(t_ns: int) -> GridMap:
 
 def _track(t_ns: int) -> Trajectory:
     turns = np.column_stack(list(_turns().values()))
-    return Trajectory(T_NS, RNG.normal(size=(N, 3)), turns, frame="map", child="body")
+    return Trajectory(T_NS, RNG.normal(size=(SAMPLE_COUNT, 3)), turns, frame="map", child="body")
 
 
 CAMERA = CameraModel(
@@ -112,22 +117,26 @@ def frames() -> FrameTree:
     turn = np.array([0.1, -0.2, 0.3, 0.9])
     tree.add_static("body", "camera", se3.from_quaternion(turn / np.linalg.norm(turn), [0.1, 0.2, 0.3]))
     poses = np.column_stack(list(_turns().values()))
-    tree.add_moving("map", "body", T_NS, RNG.normal(size=(N, 3)), poses)
+    tree.add_moving("map", "body", T_NS, RNG.normal(size=(SAMPLE_COUNT, 3)), poses)
     return tree
 
 
 @cache
 def streams() -> dict[str, Stream]:
     """Return a stream of each kind, by what the table in docs/formats.md calls it."""
-    ranges = [RNG.uniform(1, 9, 4) for _ in range(N)]
+    ranges = [RNG.uniform(1, 9, 4) for _ in range(SAMPLE_COUNT)]
     ranges[1][2] = np.nan
-    scan = {"ranges": np.array(ranges), "start_angle": np.full(N, -0.7), "angle_increment": np.full(N, 0.35)}
+    scan = {
+        "ranges": np.array(ranges),
+        "start_angle": np.full(SAMPLE_COUNT, -0.7),
+        "angle_increment": np.full(SAMPLE_COUNT, 0.35),
+    }
     fix = {"lat": to_si(np.array([37.7, 37.70001, 37.70002]), "deg")}
     fix |= {
         "lon": to_si(np.array([15.0, 15.00001, 15.00002]), "deg"),
         "alt": np.array([1700.5, 1700.6, np.nan]),
     }
-    joints = {"position": RNG.normal(size=(N, 2)), "velocity": RNG.normal(size=(N, 2))}
+    joints = {"position": RNG.normal(size=(SAMPLE_COUNT, 2)), "velocity": RNG.normal(size=(SAMPLE_COUNT, 2))}
     twist = "vx vy vz wx wy wz"
 
     def moved() -> dict[str, Any]:
@@ -142,19 +151,20 @@ def streams() -> dict[str, Stream]:
         "Wrench": _columns("wrench", Wrench, _numbers("fx fy fz tx ty tz"), frame="wrist"),
         "Imu": _columns("imu", Imu, _numbers("acc_x acc_y acc_z gyro_x gyro_y gyro_z"), frame="imu"),
         "JointState": _columns("joints", JointState, joints),
-        "WheelState": _columns("wheels", WheelState, {"velocity": RNG.normal(size=(N, 4))}),
+        "WheelState": _columns("wheels", WheelState, {"velocity": RNG.normal(size=(SAMPLE_COUNT, 4))}),
         "LaserScan": _columns("scan", LaserScan, scan, frame="laser"),
         "RadarRange": _columns("target", RadarRange, _numbers("range angle reflectivity"), frame="radar"),
         "RadarSpectrum": _columns("radar", RadarSpectrum, {
-            "reflectivity": RNG.normal(size=(N, 6)), "angle": np.arange(N) * 0.1,
-            "bin_width": np.full(N, 0.2), "range_offset": np.full(N, 0.05)}, frame="radar"),
-        "numbers": _columns("status", Record, _numbers("a b") | {"count": np.arange(N)}),
+            "reflectivity": RNG.normal(size=(SAMPLE_COUNT, 6)), "angle": np.arange(SAMPLE_COUNT) * 0.1,
+            "bin_width": np.full(SAMPLE_COUNT, 0.2),
+            "range_offset": np.full(SAMPLE_COUNT, 0.05)}, frame="radar"),
+        "numbers": _columns("status", Record, _numbers("a b") | {"count": np.arange(SAMPLE_COUNT)}),
         "text": _columns("log", Record, {"message": ["drove", "stopped: é", ""]}),
         "Image": _payloads("camera", Image, _images(), frame="camera", camera="cam"),
         "DepthMap": _payloads("depth", DepthMap, [_depth(int(t)) for t in T_NS.tolist()], frame="camera"),
         "PointCloud": _payloads("lidar", PointCloud, [_cloud(int(t)) for t in T_NS.tolist()], frame="laser"),
-        "GridMap": _payloads("dem", GridMap, [_dem(START)], frame="map"),
-        "Trajectory": _payloads("track", Trajectory, [_track(START)], frame="map", child="body"),
+        "GridMap": _payloads("dem", GridMap, [_dem(START_NS)], frame="map"),
+        "Trajectory": _payloads("track", Trajectory, [_track(START_NS)], frame="map", child="body"),
     }  # fmt: skip
 
 

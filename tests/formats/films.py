@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import av
 import numpy as np
 
-WIDTH, HEIGHT, GROUP = 48, 32, 12
+WIDTH_PX, HEIGHT_PX, KEY_FRAME_STEP = 48, 32, 12
 """Pixels, and from one key frame to the next."""
 
 
@@ -35,7 +35,12 @@ def _encode(
 ) -> None:
     regular = {"sc_threshold": "0"} if codec == "libx264" else {}
     stream = out.add_stream(codec, rate=rate, options=regular)
-    stream.width, stream.height, stream.pix_fmt, stream.gop_size = WIDTH, HEIGHT, "yuv420p", GROUP
+    stream.width, stream.height, stream.pix_fmt, stream.gop_size = (
+        WIDTH_PX,
+        HEIGHT_PX,
+        "yuv420p",
+        KEY_FRAME_STEP,
+    )
     if ticks:
         stream.codec_context.time_base = Fraction(1, 1000)
     for number in range(count):
@@ -49,8 +54,8 @@ def _encode(
 def bars(number: int) -> np.ndarray:
     """Return the picture (h, w, 3) of frame `number`."""
     bits = (number >> np.arange(6)) & 1
-    row = np.repeat(np.where(bits, 220, 30), WIDTH // 6)
-    return np.broadcast_to(row[:, None], (HEIGHT, WIDTH, 3)).astype(np.uint8)
+    row = np.repeat(np.where(bits, 220, 30), WIDTH_PX // 6)
+    return np.broadcast_to(row[:, None], (HEIGHT_PX, WIDTH_PX, 3)).astype(np.uint8)
 
 
 def number_of(picture: np.ndarray) -> int:

@@ -13,7 +13,7 @@ import transect
 from transect.errors import ParseError
 from transect.formats.shared.images import decode_image, image_size
 
-MEGABYTE = 1 << 20
+BYTES_PER_MIB = 1 << 20
 
 
 def png() -> bytes:
@@ -69,21 +69,21 @@ def test_a_size_of_thousands_of_digits_is_refused():
 
 def test_a_chunk_that_claims_to_grow_as_none_does_is_lost(tmp_path: Path):
     with (tmp_path / "a.mcap").open("wb") as file:
-        writer = mcap.writer.Writer(file, chunk_size=200 * MEGABYTE)
+        writer = mcap.writer.Writer(file, chunk_size=200 * BYTES_PER_MIB)
         writer.start()
         schema = writer.register_schema("none", "jsonschema", b"{}")
         channel = writer.register_channel("/zeros", "json", schema)
-        for data in (b"{}", bytes(64 * MEGABYTE)):
+        for data in (b"{}", bytes(64 * BYTES_PER_MIB)):
             writer.add_message(channel, 1, data, 1)
         writer.finish()
-    assert (tmp_path / "a.mcap").stat().st_size < MEGABYTE // 8
+    assert (tmp_path / "a.mcap").stat().st_size < BYTES_PER_MIB // 8
     losses = transect.open(tmp_path / "a.mcap").losses
     assert any("which no recording's do" in loss.reason for loss in losses)
 
 
 def test_a_log_that_unpacks_to_far_more_than_any_other_is_refused(tmp_path: Path):
     packer = zlib.compressobj(9)
-    packed = b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(80)) + packer.flush()
+    packed = b"".join(packer.compress(bytes(BYTES_PER_MIB)) for _ in range(80)) + packer.flush()
     (tmp_path / "a.msg.zz").write_bytes(packed)
     with pytest.raises(ParseError, match="is refused") as caught:
         transect.open(tmp_path / "a.msg.zz", format="cdff_msgpack")

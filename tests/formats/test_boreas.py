@@ -19,7 +19,7 @@ from transect.recording import Recording, Stream
 from transect.types import Image, Imu, Pose, Record, RigidBodyState
 
 Matrix = np.ndarray
-T0 = 1606417097528152
+T0_US = 1606417097528152
 """us; November 2020, before the radar was exchanged."""
 HEADER = (
     "GPSTime,easting,northing,altitude,vel_east,vel_north,vel_up,"
@@ -101,8 +101,8 @@ def radar_image(time: int, steps: Sequence[int], bins: int = 5) -> bytes:
 
 
 CAR = standing(1.2, 0.05, -0.02)
-LIDAR = CAR @ T_APPLANIX_LIDAR[:3, :3]
-RADAR = LIDAR @ T_RADAR_LIDAR[:3, :3].T
+R_ENU_LIDAR = CAR @ T_APPLANIX_LIDAR[:3, :3]
+R_ENU_RADAR = R_ENU_LIDAR @ T_RADAR_LIDAR[:3, :3].T
 POINTS = [
     (1.0, 2.0, 0.5, 7.0, 3.0, -0.05),
     (4.0, -2.0, 0.25, 200.0, 127.0, 0.0),
@@ -111,8 +111,8 @@ POINTS = [
 
 
 def make(folder: Path) -> Path:
-    times = [T0 + 100_000 * i for i in range(4)]
-    for sensor, R in (("lidar", LIDAR), ("radar", RADAR)):
+    times = [T0_US + 100_000 * i for i in range(4)]
+    for sensor, R in (("lidar", R_ENU_LIDAR), ("radar", R_ENU_RADAR)):
         rows = [row(t, (i, 2 * i, 0.5), (5 * CAR[:, 1]).tolist(), angles_of(R)) for i, t in enumerate(times)]
         put(folder, f"applanix/{sensor}_poses.csv", HEADER + "\n" + "".join(rows))
     put(folder, "calib/T_applanix_lidar.txt", text_of(T_APPLANIX_LIDAR))
@@ -165,7 +165,7 @@ def test_a_file_of_poses_opens_alone_and_so_does_its_folder(drive: Path) -> None
     for path in (drive / "applanix/lidar_poses.csv", drive / "applanix"):
         recording = transect.open(path)
         assert recording.format == "boreas"
-        np.testing.assert_allclose(matrices(recording["lidar_poses"])[0], LIDAR, atol=1e-12)
+        np.testing.assert_allclose(matrices(recording["lidar_poses"])[0], R_ENU_LIDAR, atol=1e-12)
 
 
 def test_a_folder_of_several_drives_is_refused_with_their_names(drive: Path) -> None:
@@ -204,7 +204,7 @@ def test_the_size_of_a_time_tells_its_unit_to_the_last_digit(tmp_path: Path, tim
 def test_a_sensor_stands_as_the_matrices_of_the_guide_say(drive: Path) -> None:
     """C_enu_sensor is roll(r) pitch(p) yaw(y), of matrices that turn axes; here the car stands on a hill."""
     recording = transect.open(drive)
-    for sensor, R in (("lidar", LIDAR), ("radar", RADAR)):
+    for sensor, R in (("lidar", R_ENU_LIDAR), ("radar", R_ENU_RADAR)):
         roll, pitch, heading = angles_of(R)
         np.testing.assert_allclose(passive(0, roll) @ passive(1, pitch) @ passive(2, heading), R, atol=1e-12)
         stream = recording[f"applanix/{sensor}_poses"]
@@ -226,7 +226,7 @@ def test_poses_of_two_sensors_agree_with_the_calibration(drive: Path) -> None:
 # Poses in UTM
 
 
-UTM = (623425.5, 4848821.0, 153.8)
+UTM_POSITION_M = (623425.5, 4848821.0, 153.8)
 HILLS = [(0.3, 0.05, 0.0), (1.7, -0.04, 0.02), (3.0, 0.03, -0.03), (-1.4, 0.0, 0.05)]
 """Heading, nose up, right side down."""
 
@@ -242,8 +242,8 @@ def make_utm(folder: Path) -> Path:
         taken = passive(0, -right_down) @ passive(1, -nose_up) @ passive(2, heading)
         lidar = taken @ T_APPLANIX_LIDAR[:3, :3]
         velocity = 10 * standing(heading, nose_up, right_down)[:, 1]
-        position = np.array(UTM) + taken @ T_APPLANIX_LIDAR[:3, 3]
-        rows.append(row(T0 + i, position.tolist(), velocity.tolist(), angles_of(lidar)))
+        position = np.array(UTM_POSITION_M) + taken @ T_APPLANIX_LIDAR[:3, 3]
+        rows.append(row(T0_US + i, position.tolist(), velocity.tolist(), angles_of(lidar)))
     put(folder, "applanix/lidar_poses.csv", f"{HEADER}\n{''.join(rows)}")
     put(folder, "calib/T_applanix_lidar.txt", text_of(T_APPLANIX_LIDAR))
     return folder
@@ -258,7 +258,9 @@ def test_in_utm_a_car_drives_where_it_points(tmp_path: Path) -> None:
     for i, hill in enumerate(HILLS):
         np.testing.assert_allclose(matrices(poses)[i], standing(*hill) @ T_APPLANIX_LIDAR[:3, :3], atol=1e-9)
         np.testing.assert_allclose(
-            poses.array("x", "y", "z")[i], UTM + standing(*hill) @ T_APPLANIX_LIDAR[:3, 3], atol=1e-8
+            poses.array("x", "y", "z")[i],
+            UTM_POSITION_M + standing(*hill) @ T_APPLANIX_LIDAR[:3, 3],
+            atol=1e-8,
         )
     assert (poses.frame, poses.child) == ("utm", "lidar")
     assert "roll and pitch are read in the axes of the car" in recording.all_notes[0]
@@ -297,7 +299,7 @@ def test_the_camera_is_rectified_and_its_images_are_loaded_late(drive: Path) -> 
     image = recording["camera"][2].value
     assert isinstance(image, Image)
     assert image.data.tolist() == [[2] * 6] * 4
-    assert (image.t_ns, image.camera) == ((T0 + 200_000) * 1000, camera)
+    assert (image.t_ns, image.camera) == ((T0_US + 200_000) * 1000, camera)
 
 
 def test_a_scan_has_six_numbers_for_each_point(drive: Path) -> None:
@@ -311,13 +313,13 @@ def test_a_scan_has_six_numbers_for_each_point(drive: Path) -> None:
 
 def test_an_aeva_scan_has_velocities_and_flags(drive: Path) -> None:
     point = struct.pack("<8fQ", 1, 2, 3, -4.5, 0.5, 0.25, 0.125, 0.01, 2**63 + 5)
-    put(drive, f"aeva/{T0}.bin", 2 * point + b"cut")
+    put(drive, f"aeva/{T0_US}.bin", 2 * point + b"cut")
     recording = transect.open(drive)
     cloud = recording["aeva"][0].value
     assert len(cloud) == 2
     assert cloud.fields["velocity"].tolist() == [-4.5, -4.5]
     assert cloud.fields["flags"].tolist() == [2**63 + 5] * 2
-    assert [loss[0] for loss in losses(recording)] == [f"aeva/{T0}.bin"]
+    assert [loss[0] for loss in losses(recording)] == [f"aeva/{T0_US}.bin"]
 
 
 def test_a_radar_image_is_read_past_its_eleven_bytes(drive: Path) -> None:
@@ -339,11 +341,11 @@ def test_the_later_radar_has_narrower_bins_and_perhaps_an_offset(drive: Path) ->
 
 
 def test_files_are_in_the_order_of_their_times_and_other_files_are_told(drive: Path) -> None:
-    put(drive, f"camera/{(T0 - 50_000) * 1000}.png", png(np.full((4, 6), 9)))
+    put(drive, f"camera/{(T0_US - 50_000) * 1000}.png", png(np.full((4, 6), 9)))
     put(drive, "camera/preview.png", png(np.zeros((2, 2))))
-    put(drive, f"radar/cart/{T0}.png", png(np.zeros((2, 2))))
+    put(drive, f"radar/cart/{T0_US}.png", png(np.zeros((2, 2))))
     recording = transect.open(drive)
-    expected = [(T0 + dt) * 1000 for dt in (-50_000, 0, 100_000, 200_000)]
+    expected = [(T0_US + dt) * 1000 for dt in (-50_000, 0, 100_000, 200_000)]
     assert recording["camera"].t_ns.tolist() == expected
     assert recording["camera"][0].value.data[0, 0] == 9
     assert len(recording["radar"]) == 3
@@ -391,10 +393,10 @@ def test_pulses_of_the_wheel_are_rows(drive: Path) -> None:
 
 
 def test_bad_rows_are_lost_and_the_others_kept(drive: Path) -> None:
-    good = [row(T0 + i, (i, 0, 0), (0, 0, 0), (0, 0, 0)) for i in range(5)]
+    good = [row(T0_US + i, (i, 0, 0), (0, 0, 0), (0, 0, 0)) for i in range(5)]
     good[1] = good[1].replace(",0.0", ",x", 1)
     good[2] = good[2][: len(good[2]) // 2] + "\n"
-    good[3] = good[3].replace(str(T0 + 3), str(T0 // 1000))
+    good[3] = good[3].replace(str(T0_US + 3), str(T0_US // 1000))
     put(drive, "applanix/lidar_poses.csv", (HEADER + "\n" + "".join(good)).replace("\n", "\r\n"))
     recording = transect.open(drive)
     assert recording["applanix/lidar_poses"]["x"].tolist() == [0, 4]
@@ -403,7 +405,7 @@ def test_bad_rows_are_lost_and_the_others_kept(drive: Path) -> None:
 
 
 def test_columns_that_are_missing_are_not_measured(drive: Path) -> None:
-    put(drive, "applanix/lidar_poses.csv", f"GPSTime,easting,northing,altitude\n{T0},1,2,3\n")
+    put(drive, "applanix/lidar_poses.csv", f"GPSTime,easting,northing,altitude\n{T0_US},1,2,3\n")
     recording = transect.open(drive)
     poses = recording["applanix/lidar_poses"]
     assert poses.array("x", "y", "z").tolist() == [[1, 2, 3]]
@@ -429,13 +431,13 @@ def test_a_bad_calibration_is_a_loss(drive: Path, file: str, content: str, reaso
 
 
 def test_a_scan_or_an_image_that_is_cut_is_reported(drive: Path) -> None:
-    put(drive, f"lidar/{T0}.bin", (drive / f"lidar/{T0}.bin").read_bytes()[:-3])
-    put(drive, f"lidar/{T0 + 100_000}.bin", b"")
-    put(drive, f"radar/{T0}.png", png(np.zeros((3, 11))))
+    put(drive, f"lidar/{T0_US}.bin", (drive / f"lidar/{T0_US}.bin").read_bytes()[:-3])
+    put(drive, f"lidar/{T0_US + 100_000}.bin", b"")
+    put(drive, f"radar/{T0_US}.png", png(np.zeros((3, 11))))
     recording = transect.open(drive)
     assert len(recording["lidar"]) == 2
     assert len(recording["lidar"][0].value) == 2
-    assert {loss[0] for loss in losses(recording)} == {f"lidar/{T0}.bin", f"lidar/{T0 + 100_000}.bin"}
+    assert {loss[0] for loss in losses(recording)} == {f"lidar/{T0_US}.bin", f"lidar/{T0_US + 100_000}.bin"}
     with pytest.raises(ParseError, match="no polar radar image"):
         _ = recording["radar"][0].value
 
@@ -448,7 +450,7 @@ def result(attitudes: Sequence[Matrix]) -> str:
     lines: list[str] = []
     for i, R in enumerate(attitudes):
         T_vehicle_world = np.hstack([R.T, -R.T @ [[10.0 * i], [2.0], [0.5]]])
-        lines.append(" ".join([str(T0 + i), *(repr(float(v)) for v in T_vehicle_world.ravel())]) + "\n")
+        lines.append(" ".join([str(T0_US + i), *(repr(float(v)) for v in T_vehicle_world.ravel())]) + "\n")
     return "".join(lines)
 
 
@@ -466,7 +468,7 @@ def test_a_result_is_the_path_of_the_vehicle_in_the_world(tmp_path: Path) -> Non
         "estimate",
         "applanix",
     )
-    assert stream.t_ns.tolist() == [(T0 + i) * 1000 for i in range(4)]
+    assert stream.t_ns.tolist() == [(T0_US + i) * 1000 for i in range(4)]
     np.testing.assert_allclose(stream.array("x", "y", "z"), [[10 * i, 2, 0.5] for i in range(4)], atol=1e-12)
     np.testing.assert_allclose(matrices(stream), [standing(*hill) for hill in HILLS], atol=1e-12)
     assert transect.open(tmp_path)["Trajectory"].t_ns.tolist() == stream.t_ns.tolist()
@@ -483,9 +485,9 @@ def test_bad_lines_of_a_result_are_lost(tmp_path: Path) -> None:
     lines[2] = " ".join([numbers[0], "3.0", *numbers[2:]]) + "\n"
     lines[5] = lines[5].replace(" ", " x", 1)
     lines[6] = "1 2 3\n"
-    lines.insert(7, lines[7].replace(str(T0)[:13], str(T0)[:10], 1))
+    lines.insert(7, lines[7].replace(str(T0_US)[:13], str(T0_US)[:10], 1))
     recording = open_result(tmp_path, "".join(lines))
-    assert recording["Trajectory"].t_ns.tolist() == [(T0 + i) * 1000 for i in (0, 1, 3, 4, 7)]
+    assert recording["Trajectory"].t_ns.tolist() == [(T0_US + i) * 1000 for i in (0, 1, 3, 4, 7)]
     assert sorted((line, reason) for _, line, _, reason in losses(recording)) == [
         (3, "the matrix is no rotation"),
         (6, "text where a number should be"),
@@ -495,5 +497,5 @@ def test_bad_lines_of_a_result_are_lost(tmp_path: Path) -> None:
 
 
 def test_thirteen_numbers_that_are_no_pose_are_not_taken(tmp_path: Path) -> None:
-    put(tmp_path, "numbers.txt", f"{T0} {' '.join(['1.5'] * 12)}\n" * 5)
+    put(tmp_path, "numbers.txt", f"{T0_US} {' '.join(['1.5'] * 12)}\n" * 5)
     assert not said_of(tmp_path / "numbers.txt", "boreas")

@@ -39,7 +39,7 @@ FLASER = (
 RAW = "RAWLASER1 99 -1.5 3.0 1.5 50.0 0.01 0 3 1.5 50.0 49.5 2 7 9 70.5 host.local 0.3\n"
 ROBOT = "ROBOTLASER1 0 -1 2 1 80 0.01 0 2 1.5 2.5 0 1 2 3 4 5 6 0.5 0.25 0.4 0.3 0.2 70.6 nohost 0.4\n"
 TRUEPOS = "TRUEPOS 1 2 0.5 1.5 2.5 0.75 70.7 nohost 0.5\n"
-LOG = HEADER + ODOM + FLASER
+SAMPLE_LOG = HEADER + ODOM + FLASER
 PACKERS = {".bz2": bz2.compress, ".gz": gzip.compress}
 
 
@@ -51,7 +51,7 @@ def written(folder: Path, text: str | bytes, name: str = "log.clf") -> Path:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    return written(tmp_path, LOG)
+    return written(tmp_path, SAMPLE_LOG)
 
 
 def test_a_log_is_recognised_by_its_messages(tmp_path: Path, log: Path) -> None:
@@ -102,7 +102,7 @@ def test_messages_that_are_not_read_are_counted(log: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", ".bz2", ".gz"])
 def test_what_is_written_opens_the_same(tmp_path: Path, suffix: str) -> None:
-    recording = opened(written(tmp_path, LOG + RAW + ROBOT + TRUEPOS), "carmen")
+    recording = opened(written(tmp_path, SAMPLE_LOG + RAW + ROBOT + TRUEPOS), "carmen")
     assert_same(recording, rewritten(recording, tmp_path / f"again.clf{suffix}", "carmen"))
 
 
@@ -154,7 +154,7 @@ def same_readings(tmp_path: Path, text: str) -> tuple[Recording, list[list[str]]
 
 
 def test_the_codes_of_a_sick_are_no_ranges_and_are_written_as_they_were_sent(tmp_path: Path) -> None:
-    recording, readings = same_readings(tmp_path, LOG)
+    recording, readings = same_readings(tmp_path, SAMPLE_LOG)
     assert [scan.value.range_error.tolist() for scan in recording["FLASER"]] == [
         [0, 8191, 0, 0],
         [0, 8190, 0],
@@ -173,7 +173,9 @@ def test_a_limit_above_the_codes_of_a_sick_does_not_make_them_ranges(tmp_path: P
 
 
 def test_the_largest_range_is_told_by_a_parameter(tmp_path: Path) -> None:
-    text = "PARAM robot_front_laser_max 30.0 nohost 0\n" + LOG.replace("2.70", "30.0").replace("2.71", "31.5")
+    text = "PARAM robot_front_laser_max 30.0 nohost 0\n" + SAMPLE_LOG.replace("2.70", "30.0").replace(
+        "2.71", "31.5"
+    )
     recording, readings = same_readings(tmp_path, text)
     first, second = (scan.value for scan in recording["FLASER"])
     np.testing.assert_array_equal(first.ranges, [1.40, np.nan, np.nan, 0.98])
@@ -221,7 +223,7 @@ def test_what_carmen_has_no_message_for_is_said(tmp_path: Path, log: Path) -> No
 
 
 def test_a_number_of_readings_that_lies_loses_that_scan_alone(tmp_path: Path) -> None:
-    path = written(tmp_path, LOG.replace("FLASER 4", "FLASER 400"))
+    path = written(tmp_path, SAMPLE_LOG.replace("FLASER 4", "FLASER 400"))
     recording = opened(path, "carmen")
     assert recording["FLASER"].t_ns.tolist() == [70410399000]
     assert losses(recording) == [("log.clf", 7, 1, "the number of fields is wrong, or one is text")]
@@ -232,7 +234,7 @@ def test_a_number_of_readings_that_lies_loses_that_scan_alone(tmp_path: Path) ->
 
 @pytest.mark.parametrize("count", ["nan", "inf", "-1", "3.5", "x", "1e300"])
 def test_an_invalid_number_of_readings_loses_only_that_scan(tmp_path: Path, count: str) -> None:
-    recording = opened(written(tmp_path, LOG.replace("FLASER 4", f"FLASER {count}")), "carmen")
+    recording = opened(written(tmp_path, SAMPLE_LOG.replace("FLASER 4", f"FLASER {count}")), "carmen")
     assert (len(recording["FLASER"]), [loss.count for loss in recording.losses]) == (1, [1])
 
 
@@ -243,30 +245,30 @@ def test_an_invalid_number_of_readings_loses_only_that_scan(tmp_path: Path, coun
     ("70.289900", "later", 7),
 ])  # fmt: skip
 def test_text_in_a_number_loses_that_line_alone(tmp_path: Path, old: str, new: str, line: int) -> None:
-    text = LOG.replace("0.25 0.125 0.000000", "0.250000 0.125 0.000000")
+    text = SAMPLE_LOG.replace("0.25 0.125 0.000000", "0.250000 0.125 0.000000")
     recording = opened(written(tmp_path, text.replace(old, new)), "carmen")
     assert sum(len(stream) for stream in recording) == 2
     assert [loss.line for loss in recording.losses] == [line]
 
 
 def test_a_cut_last_line_is_left_out_and_located(tmp_path: Path) -> None:
-    recording = opened(written(tmp_path, LOG[:-10]), "carmen")
+    recording = opened(written(tmp_path, SAMPLE_LOG[:-10]), "carmen")
     assert len(recording["FLASER"]) == 1
     assert losses(recording) == [("log.clf", 8, 1, "the last line is cut off")]
 
 
 def test_windows_line_ends_do_no_harm(tmp_path: Path, log: Path) -> None:
-    windows = written(tmp_path, LOG.replace("\n", "\r\n"), "windows.clf")
+    windows = written(tmp_path, SAMPLE_LOG.replace("\n", "\r\n"), "windows.clf")
     assert_same(opened(windows, "carmen"), opened(log, "carmen"))
 
 
 def test_a_host_may_be_called_by_a_number(tmp_path: Path, log: Path) -> None:
-    numbered = written(tmp_path, LOG.replace("nohost", "7"), "numbered.clf")
+    numbered = written(tmp_path, SAMPLE_LOG.replace("nohost", "7"), "numbered.clf")
     assert_same(opened(numbered, "carmen"), opened(log, "carmen"))
 
 
 def test_times_that_repeat_or_go_back_are_kept(tmp_path: Path) -> None:
-    timing = opened(written(tmp_path, LOG + FLASER + ODOM + ODOM), "carmen")["FLASER"].timing
+    timing = opened(written(tmp_path, SAMPLE_LOG + FLASER + ODOM + ODOM), "carmen")["FLASER"].timing
     assert (timing.count, timing.backwards, timing.repeated) == (4, 1, 0)
 
 
@@ -283,7 +285,7 @@ def test_a_word_without_numbers_is_a_lost_message(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_compressed_logs_open_without_being_unpacked(tmp_path: Path, log: Path, suffix: str) -> None:
-    path = written(tmp_path, PACKERS[suffix](LOG.encode()), f"packed.clf{suffix}")
+    path = written(tmp_path, PACKERS[suffix](SAMPLE_LOG.encode()), f"packed.clf{suffix}")
     assert said_of(path, "carmen").confidence == 0.95
     recording = opened(path, "carmen")
     assert recording.name == "packed"
@@ -292,27 +294,27 @@ def test_compressed_logs_open_without_being_unpacked(tmp_path: Path, log: Path, 
 
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_a_damaged_archive_keeps_its_good_part(tmp_path: Path, suffix: str) -> None:
-    whole = PACKERS[suffix](LOG.encode()) + PACKERS[suffix](FLASER.encode() * 200)
+    whole = PACKERS[suffix](SAMPLE_LOG.encode()) + PACKERS[suffix](FLASER.encode() * 200)
     recording = opened(written(tmp_path, whole[:-20], f"cut.clf{suffix}"), "carmen")
     assert len(recording["FLASER"]) >= 2
     assert "the compressed data is damaged" in recording.losses[0].reason
 
 
 def test_an_archive_that_grows_beyond_belief_is_read_no_further(tmp_path: Path) -> None:
-    bomb = bz2.compress(LOG.encode() + b" " * 50_000_000)
+    bomb = bz2.compress(SAMPLE_LOG.encode() + b" " * 50_000_000)
     recording = opened(written(tmp_path, bomb, "bomb.clf.bz2"), "carmen")
     assert len(recording["FLASER"]) == 2
     assert recording.losses[0].reason == "it unpacks to more than 200 times its size"
 
 
 @given(
-    at=st.integers(len(HEADER), len(LOG) - 1),
+    at=st.integers(len(HEADER), len(SAMPLE_LOG) - 1),
     letter=st.sampled_from([b"x", b"\n", b" ", b"\0", b'"', b"\xff", b"9"]),
 )
 def test_no_message_is_lost_in_silence(
     tmp_path_factory: pytest.TempPathFactory, at: int, letter: bytes
 ) -> None:
-    path = written(tmp_path_factory.mktemp("carmen"), damaged(LOG.encode(), [(at, 1, letter)]))
+    path = written(tmp_path_factory.mktemp("carmen"), damaged(SAMPLE_LOG.encode(), [(at, 1, letter)]))
     recording = opened(path, "carmen")
     unread = recording.notes != ("lines that are not read: 1 of PARAM",)
     assert sum(len(stream) for stream in recording) == 3 or recording.losses or unread

@@ -13,7 +13,7 @@ from tests.formats.comparing import stream_differences
 import transect
 from transect.recording import Recording
 
-DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
+DOCS_DIR = Path(__file__).parents[2] / "docs" / "formats.md"
 CONTAINERS = ("rosbag", "rosbag2", "mcap", "foxglove", "msgpack", "csv", "parquet")
 
 
@@ -27,7 +27,7 @@ def test_what_is_not_carried_exactly_is_said(format: str):
 
 
 def test_the_table_in_the_docs_is_what_writing_and_opening_gives():
-    assert carrying.table() in DOCS.read_text()
+    assert carrying.table() in DOCS_DIR.read_text()
 
 
 @pytest.mark.parametrize("kind", every_type.streams())

@@ -65,7 +65,7 @@ def test_elements_before_the_points_are_passed_over_however_they_are_made():
 
 
 AXES = [f"{axis}_axis{part}" for axis in "xyz" for part in "xyz"]
-CAMERA = "element camera 1\n" + "".join(
+CAMERA_ELEMENT = "element camera 1\n" + "".join(
     f"property float {name}\n" for name in ("view_px", "view_py", "view_pz", *AXES)
 )
 
@@ -73,13 +73,13 @@ CAMERA = "element camera 1\n" + "".join(
 @pytest.mark.parametrize(
     ("camera", "numbers", "view"),
     [
-        (CAMERA, [1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1], [1, 2, 3, 0, 0, 0, 1]),
-        (CAMERA, [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1], None),  # not set
-        (CAMERA, [0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1], None),  # no rotation
-        (CAMERA, [1, 2, 3], None),  # cut off
-        (CAMERA.replace("camera 1", "camera 2"), [1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1], None),
-        (CAMERA.replace("view_px", "px"), [1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1], None),
-        (CAMERA.replace("camera", "face"), [1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1], None),
+        (CAMERA_ELEMENT, [1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1], [1, 2, 3, 0, 0, 0, 1]),
+        (CAMERA_ELEMENT, [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1], None),  # not set
+        (CAMERA_ELEMENT, [0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1], None),  # no rotation
+        (CAMERA_ELEMENT, [1, 2, 3], None),  # cut off
+        (CAMERA_ELEMENT.replace("camera 1", "camera 2"), [1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1], None),
+        (CAMERA_ELEMENT.replace("view_px", "px"), [1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1], None),
+        (CAMERA_ELEMENT.replace("camera", "face"), [1, 2, 3, 1, 0, 0, 0, 1, 0, 0, 0, 1], None),
     ],
 )
 def test_the_camera_behind_the_points_is_the_viewpoint_where_it_is_one(

@@ -10,7 +10,7 @@ from transect.errors import UnknownFormatError
 from transect.evaluation import load_trajectory
 from transect.types import NavFix, Pose
 
-ROWS = 12
+ROW_COUNT = 12
 
 
 def write(path: Path, header: str, *columns: np.ndarray) -> Path:
@@ -30,9 +30,9 @@ def write(path: Path, header: str, *columns: np.ndarray) -> Path:
     ],
 )
 def test_poses_of_any_header_open(tmp_path: Path, header: str):
-    t = np.arange(ROWS) / 10
+    t = np.arange(ROW_COUNT) / 10
     q = np.array([0.0, 0.0, 0.6, 0.8])
-    file = write(tmp_path / "poses.csv", header, t, t * 2, t * 3, t * 0, *np.repeat(q[:, None], ROWS, 1))
+    file = write(tmp_path / "poses.csv", header, t, t * 2, t * 3, t * 0, *np.repeat(q[:, None], ROW_COUNT, 1))
     if ";" in header:
         file.write_text(file.read_text().replace(",", ";"))
         file = file.rename(tmp_path / "poses.txt")
@@ -47,7 +47,7 @@ def test_poses_of_any_header_open(tmp_path: Path, header: str):
 
 
 def test_the_header_says_where_the_scalar_of_a_quaternion_stands(tmp_path: Path):
-    t = np.arange(ROWS) / 10
+    t = np.arange(ROW_COUNT) / 10
     columns = (t, t, t, t, t * 0 + 0.8, t * 0, t * 0, t * 0 + 0.6)
     file = write(tmp_path / "poses.csv", "timestamp,x,y,z,qw,qx,qy,qz", *columns)
     assert transect.open(file).streams[0][0].value.orientation.tolist() == [0.0, 0.0, 0.6, 0.8]
@@ -57,7 +57,7 @@ def test_the_header_says_where_the_scalar_of_a_quaternion_stands(tmp_path: Path)
 
 
 def test_eastings_and_northings_are_positions(tmp_path: Path):
-    t = 1_628_184_886_518_266 + np.arange(ROWS) * 103_700
+    t = 1_628_184_886_518_266 + np.arange(ROW_COUNT) * 103_700
     header = "GPSTime,easting,northing,altitude,vel_east,angvel_z,angvel_y,angvel_x"
     place = (t * 0 + 600_000, t * 0 + 4_000_000, t * 0 + 150)
     file = write(tmp_path / "lidar_poses.csv", header, t, *place, *[t * 0] * 4)
@@ -68,7 +68,7 @@ def test_eastings_and_northings_are_positions(tmp_path: Path):
 
 
 def test_latitudes_and_longitudes_are_fixes(tmp_path: Path):
-    t = np.arange(ROWS) * 1000
+    t = np.arange(ROW_COUNT) * 1000
     header = "time_ms,latitude,longitude,altitude_m"
     (stream,) = transect.open(
         write(tmp_path / "gps.csv", header, t, t * 0 + 48.1, t * 0 + 11.5, t * 0)
@@ -78,7 +78,7 @@ def test_latitudes_and_longitudes_are_fixes(tmp_path: Path):
 
 
 def test_other_tables_are_left_to_a_description(tmp_path: Path):
-    t = np.arange(ROWS)
+    t = np.arange(ROW_COUNT)
     for header in ("time,voltage,current", "a,b,c"):
         with pytest.raises(UnknownFormatError, match="no format recognises"):
             transect.open(write(tmp_path / "table.csv", header, t, t, t))
@@ -115,10 +115,10 @@ ROS = {
 @pytest.mark.parametrize("kind", ROS)
 def test_echoed_messages_of_ros_are_what_they_are(tmp_path: Path, kind: str):
     header, columns = ROS[kind]
-    stamps = [1_700_000_000_123_456_789 + 10**7 * row for row in range(ROWS)]
+    stamps = [1_700_000_000_123_456_789 + 10**7 * row for row in range(ROW_COUNT)]
     told = {"seq": str, "stamp": lambda row: str(stamps[row]), "frame_id": lambda _: "here"}
     write_cell = [told.get(name.rpartition(".")[2], lambda _: "9") for name in header.split(",")[1:]]
-    lines = [[str(stamps[row] + 1_500_000), *(cell(row) for cell in write_cell)] for row in range(ROWS)]
+    lines = [[str(stamps[row] + 1_500_000), *(cell(row) for cell in write_cell)] for row in range(ROW_COUNT)]
     text = "\n".join([header, *map(",".join, lines)]) + "\n"
     (tmp_path / "echo.csv").write_text(text)
     (stream,) = transect.open(tmp_path / "echo.csv").streams

@@ -17,9 +17,9 @@ from transect.formats.shared.payloads import good_payloads
 from transect.recording import Recording, Sample, Stream, arrow
 from transect.types import CameraModel, GridMap, Image, PointCloud, RadarSpectrum
 
-START = 1_560_000_000
-GOOD = (0, 1, 3, 4, 5)
-DAMAGED = 2
+START_S = 1_560_000_000
+GOOD_ROWS = (0, 1, 3, 4, 5)
+DAMAGED_ROW = 2
 
 
 def picture(number: int) -> np.ndarray:
@@ -54,14 +54,14 @@ def _end(archive: zipfile.ZipFile, name: str) -> int:
 
 
 def stamped(folder: str, suffix: str, number: int) -> str:
-    return f"{folder}/{START + number}.000000000{suffix}"
+    return f"{folder}/{START_S + number}.000000000{suffix}"
 
 
 @pytest.fixture
 def camera(tmp_path: Path) -> Recording:
     """Return six images of a left camera in a zip, one of them damaged."""
     contents = {stamped("left", ".png", n): png(n) for n in range(6)}
-    recording = transect.open(zipped(tmp_path / "in.zip", contents, (stamped("left", ".png", DAMAGED),)))
+    recording = transect.open(zipped(tmp_path / "in.zip", contents, (stamped("left", ".png", DAMAGED_ROW),)))
     model = CameraModel("left", 8, 6, np.array([[10.0, 0, 4], [0, 10, 3], [0, 0, 1]]))
     stream = recording.streams[0].replace(tag="left", camera="left")
     return recording.replace(streams=(stream,), cameras={"left": model})
@@ -72,8 +72,8 @@ def called(recording: Recording, name: str) -> Recording:
     return recording.replace(streams=(recording.streams[0].replace(name=name),))
 
 
-def times(numbers: tuple[int, ...] = GOOD) -> list[int]:
-    return [(START + n) * 10**9 for n in numbers]
+def times(numbers: tuple[int, ...] = GOOD_ROWS) -> list[int]:
+    return [(START_S + n) * 10**9 for n in numbers]
 
 
 def assert_said_once(said: tuple[str, ...], name: str, file: str) -> None:
@@ -90,11 +90,11 @@ def test_good_images_are_copied_and_the_damaged_one_is_said(
     said = formats.write(camera, tmp_path / "out", format)
     again = transect.open(tmp_path / "out")
     (stream,) = (s for s in again.streams if s.type is Image)
-    assert_said_once(said, "left", stamped("left", ".png", DAMAGED))
+    assert_said_once(said, "left", stamped("left", ".png", DAMAGED_ROW))
     assert again.losses == ()
     assert stream.t_ns.tolist() == times()
     assert again.source is not None
-    assert [again.source.read(s.row["payload"]) for s in stream] == [png(n) for n in GOOD]
+    assert [again.source.read(s.row["payload"]) for s in stream] == [png(n) for n in GOOD_ROWS]
 
 
 @pytest.mark.parametrize(("format", "name"), [("sdi", "VideoVisual"), ("ameds", "MainCam")])
@@ -103,7 +103,7 @@ def test_good_images_are_encoded_and_the_damaged_one_is_said(
 ) -> None:
     said = formats.write(called(camera, name), tmp_path / "out", format)
     again = transect.open(tmp_path / "out", format=format)
-    assert_said_once(said, name, stamped("left", ".png", DAMAGED))
+    assert_said_once(said, name, stamped("left", ".png", DAMAGED_ROW))
     assert again.losses == ()
     assert again[name].t_ns.tolist() == times()
     assert [s.value.data.shape[:2] for s in again[name]] == [(6, 8)] * 5
@@ -115,15 +115,15 @@ def test_a_bag_has_the_good_images_and_the_damaged_one_is_said(
 ) -> None:
     said = formats.write(camera, tmp_path / file, "rosbag")
     (stream,) = (s for s in transect.open(tmp_path / file).streams if s.type is Image)
-    assert_said_once(said, "left", stamped("left", ".png", DAMAGED))
+    assert_said_once(said, "left", stamped("left", ".png", DAMAGED_ROW))
     assert stream.t_ns.tolist() == times()
-    for number, sample in zip(GOOD, stream, strict=True):
+    for number, sample in zip(GOOD_ROWS, stream, strict=True):
         np.testing.assert_array_equal(np.squeeze(sample.value.data), picture(number))
 
 
 def test_a_bag_is_written_where_images_must_be_encoded_and_the_first_is_damaged(tmp_path: Path) -> None:
     def load(row: Mapping[str, Any]) -> Image:
-        if row["t_ns"] == START * 10**9:
+        if row["t_ns"] == START_S * 10**9:
             raise ParseError("the first image is damaged")
         return Image(picture(1), "gray")
 
@@ -140,23 +140,25 @@ def test_a_rock_log_has_the_good_images_and_the_damaged_one_is_said(
 ) -> None:
     said = formats.write(camera, tmp_path / file, format)
     (stream,) = transect.open(tmp_path / file).streams
-    assert_said_once(said, "left", stamped("left", ".png", DAMAGED))
+    assert_said_once(said, "left", stamped("left", ".png", DAMAGED_ROW))
     assert stream.t_ns.tolist() == times()
-    for number, sample in zip(GOOD, stream, strict=True):
+    for number, sample in zip(GOOD_ROWS, stream, strict=True):
         np.testing.assert_array_equal(np.squeeze(sample.value.data), picture(number))
 
 
 def test_the_table_of_an_export_keeps_each_row_with_its_own_file(camera: Recording, tmp_path: Path) -> None:
     formats.write(camera, tmp_path / "out", "csv")
     again = transect.open(tmp_path / "out")
-    for number, sample in zip(GOOD, again.streams[0], strict=True):
+    for number, sample in zip(GOOD_ROWS, again.streams[0], strict=True):
         np.testing.assert_array_equal(sample.value.data, picture(number))
 
 
 def test_a_file_that_is_no_image_is_left_out_where_it_would_be_encoded(tmp_path: Path) -> None:
     (tmp_path / "in" / "left").mkdir(parents=True)
     for number in range(6):
-        data = b"not an image" if number == DAMAGED else cv2.imencode(".bmp", picture(number))[1].tobytes()
+        data = (
+            b"not an image" if number == DAMAGED_ROW else cv2.imencode(".bmp", picture(number))[1].tobytes()
+        )
         (tmp_path / "in" / stamped("left", ".bmp", number)).write_bytes(data)
     said = formats.write(transect.open(tmp_path / "in"), tmp_path / "out", "euroc")
     stream = transect.open(tmp_path / "out").streams[0]
@@ -179,7 +181,7 @@ def test_a_kitti_sequence_keeps_numbers_that_cameras_share(tmp_path: Path) -> No
     formats.write(recording, tmp_path / "out", "kitti")
     again = transect.open(tmp_path / "out")
     seconds = {s.name: (s.t_ns // 10**9).tolist() for s in again.streams}
-    assert sorted(seconds.values()) == [[0, 1, 2, 3, 4, 5], list(GOOD)]
+    assert sorted(seconds.values()) == [[0, 1, 2, 3, 4, 5], list(GOOD_ROWS)]
     assert (tmp_path / "out/image_1/000003.png").read_bytes() == png(13)
     assert again.losses == ()
 
@@ -187,12 +189,12 @@ def test_a_kitti_sequence_keeps_numbers_that_cameras_share(tmp_path: Path) -> No
 @pytest.mark.parametrize("format", ["csv", "folder", "pcd"])
 def test_good_clouds_are_written_and_the_damaged_one_is_said(tmp_path: Path, format: str) -> None:
     contents = {stamped("lidar", ".pcd", n): pcd(n) for n in range(6)}
-    source = zipped(tmp_path / "in.zip", contents, (stamped("lidar", ".pcd", DAMAGED),))
+    source = zipped(tmp_path / "in.zip", contents, (stamped("lidar", ".pcd", DAMAGED_ROW),))
     recording = transect.open(source)
     said = formats.write(recording, tmp_path / "out", format)
     stream = transect.open(tmp_path / "out").streams[0]
     assert any("1 of" in s and "damaged inside the zip" in s for s in said)
-    assert [float(s.value.points[0, 0]) for s in stream] == list(GOOD)
+    assert [float(s.value.points[0, 0]) for s in stream] == list(GOOD_ROWS)
 
 
 @pytest.mark.parametrize("format", ["csv", "geotiff"])
@@ -213,7 +215,7 @@ def test_good_maps_are_written_and_the_damaged_one_is_said(tmp_path: Path, forma
 
 def test_radiate_takes_the_radar_from_the_first_image_that_is_good(tmp_path: Path) -> None:
     def load(row: Mapping[str, Any]) -> RadarSpectrum:
-        if row["t_ns"] == START * 10**9:
+        if row["t_ns"] == START_S * 10**9:
             raise ParseError("the first turn is damaged")
         return RadarSpectrum(np.full((4, 3), 7, np.uint8), np.arange(4.0), 0.5, 0.0)
 
@@ -225,7 +227,7 @@ def test_radiate_takes_the_radar_from_the_first_image_that_is_good(tmp_path: Pat
 
 
 def test_a_damaged_film_of_ameds_is_left_out_alone(tmp_path: Path) -> None:
-    contents = {f"MainCam_{START + n}.000000000.jpg": png(n) for n in range(2)}
+    contents = {f"MainCam_{START_S + n}.000000000.jpg": png(n) for n in range(2)}
     contents["MainCamVideoFeed.mp4"] = b"a film"
     recording = transect.open(
         zipped(tmp_path / "in.zip", contents, ("MainCamVideoFeed.mp4",)), format="ameds"

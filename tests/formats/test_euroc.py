@@ -26,8 +26,8 @@ from transect.formats.shared.images import encode_image
 from transect.recording import FrameTree, Recording, Stream, arrow, stream_of_values
 from transect.types import Image, Imu, JointState, Odometry, Pose, RigidBodyState
 
-T0 = 1403715273262142976
-STEP = 50_000_128
+T0_NS = 1403715273262142976
+STEP_NS = 50_000_128
 IMU = """#timestamp [ns],w_RS_S_x [rad s^-1],w_RS_S_y [rad s^-1],w_RS_S_z [rad s^-1],a_RS_S_x [m s^-2],a_RS_S_y [m s^-2],a_RS_S_z [m s^-2]
 1403715273262142976,-0.0020943951023931952,0.017453292519943295,0.07749261878854824,9.0874956666666655,0.13075533333333333,-3.6938381666666662
 1403715273267142912,-0.0013962634015954637,0.019547687622336492,0.07819075048934597,9.0793234583333327,0.122583125,-3.6938381666666662
@@ -76,7 +76,7 @@ T_BS:
 rate_hz: 200
 gyroscope_noise_density: 1.6968e-04     # [ rad / s / sqrt(Hz) ]   ( gyro "white noise" )
 """
-STAMPS = [T0 + i * STEP for i in range(3)]
+STAMPS = [T0_NS + i * STEP_NS for i in range(3)]
 
 
 def pixels(number: int) -> np.ndarray:
@@ -198,16 +198,16 @@ def test_any_numbers_survive_being_written(
 
 
 def test_two_images_of_one_time_are_both_written(tmp_path: Path, sample: Path) -> None:
-    text = "".join(f"{T0},{t}.png\n" for t in STAMPS)
+    text = "".join(f"{T0_NS},{t}.png\n" for t in STAMPS)
     put(sample, "mav0/cam0/data.csv", "#timestamp [ns],filename\n" + text)
     again = rewritten(opened(sample, "euroc"), tmp_path / "again", "euroc")
-    assert again["cam0"].t_ns.tolist() == [T0] * 3
+    assert again["cam0"].t_ns.tolist() == [T0_NS] * 3
     np.testing.assert_array_equal(again["cam0"][2].value.data, pixels(2))
 
 
 def test_only_truth_is_written_as_truth_and_known_extrinsics_are_written(tmp_path: Path) -> None:
     """An Imu turned by a quarter on a rover, and a camera on its mast, which turns."""
-    t_ns = T0 + STEP * np.arange(3)
+    t_ns = T0_NS + STEP_NS * np.arange(3)
     quarter = np.array([[0.0, -1, 0, 0.1], [1, 0, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1]])
     frames = FrameTree()
     frames.add_static("base_link", "imu_link", quarter)

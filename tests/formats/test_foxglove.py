@@ -20,7 +20,7 @@ from transect.formats.mcap import foxglove_schemas as schemas
 from transect.recording import Recording, stream_of_values
 from transect.types import GridMap, Image, LaserScan, NavFix, PointCloud, Pose, Record, Trajectory
 
-START = every_type.START
+START = every_type.START_NS
 
 
 def sample() -> Recording:

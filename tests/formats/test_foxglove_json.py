@@ -15,14 +15,14 @@ from transect.errors import TransectError
 from transect.recording import Recording
 from transect.types import GridMap, Image, PointCloud, Pose, Record, Trajectory
 
-SECOND = 1_650_000_000
-START = SECOND * 10**9
+START_S = 1_650_000_000
+START_NS = START_S * 10**9
 ZERO, UPRIGHT = {"x": 0.0, "y": 0.0, "z": 0.0}, {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}
-FLOAT32, UINT8 = 7, 1  # foxglove.PackedElementField.NumericType
+FLOAT32_TYPE, UINT8_TYPE = 7, 1  # foxglove.PackedElementField.NumericType
 
 
 def stamped(frame: str = "map", nsec: int = 0, **fields: Any) -> dict[str, Any]:
-    return {"timestamp": {"sec": SECOND, "nsec": nsec}, "frame_id": frame, **fields}
+    return {"timestamp": {"sec": START_S, "nsec": nsec}, "frame_id": frame, **fields}
 
 
 def encoded(data: bytes) -> str:
@@ -38,7 +38,7 @@ def opened(tmp_path: Path, schema: str, *sent: dict[str, Any], topic: str = "top
         number = writer.register_schema(f"foxglove.{schema}", "jsonschema", b"{}")
         channel = writer.register_channel(topic, "json", number)
         for message in sent:
-            writer.add_message(channel, START + 10**9, json.dumps(message).encode(), START + 10**9)
+            writer.add_message(channel, START_NS + 10**9, json.dumps(message).encode(), START_NS + 10**9)
         writer.finish()
     return transect.open(path)
 
@@ -49,7 +49,7 @@ def test_an_image_file_in_base64_is_decoded(tmp_path: Path):
     stream = opened(
         tmp_path, "CompressedImage", stamped("cam", 7, data=encoded(png), format="png"), topic="image"
     )["image"]
-    assert (stream.type, stream.frame, stream.t_ns.tolist()) == (Image, "cam", [START + 7])
+    assert (stream.type, stream.frame, stream.t_ns.tolist()) == (Image, "cam", [START_NS + 7])
     np.testing.assert_array_equal(stream[0].value.data, pixels)
 
 
@@ -74,7 +74,9 @@ def cloud(names: str, form: str, kind: int, values: list[list[float]]) -> dict[s
 
 
 def test_a_cloud_without_height_is_flat_and_its_colours_are_one_field(tmp_path: Path):
-    sent = cloud("x y red green blue alpha", "<f4", FLOAT32, [[1, 2, 10, 20, 30, 255], [3, 4, 40, 50, 60, 0]])
+    sent = cloud(
+        "x y red green blue alpha", "<f4", FLOAT32_TYPE, [[1, 2, 10, 20, 30, 255], [3, 4, 40, 50, 60, 0]]
+    )
     stream = opened(tmp_path, "PointCloud", sent)["topic"]
     assert stream.type is PointCloud
     value = stream[0].value
@@ -87,7 +89,7 @@ def test_a_cloud_without_height_is_flat_and_its_colours_are_one_field(tmp_path: 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"fields": [{"name": "range", "offset": 0, "type": FLOAT32}]}, "range"),
+        ({"fields": [{"name": "range", "offset": 0, "type": FLOAT32_TYPE}]}, "range"),
         ({"fields": [{"name": "x", "offset": 0, "type": 99}]}, "99"),
         ({"point_stride": 7}, ""),
         ({"fields": []}, ""),
@@ -97,7 +99,7 @@ def test_a_cloud_without_height_is_flat_and_its_colours_are_one_field(tmp_path: 
 def test_a_cloud_that_cannot_be_meant_is_an_error_of_its_message(
     tmp_path: Path, change: dict[str, Any], why: str
 ):
-    sent = cloud("x y", "<f4", FLOAT32, [[1, 2]])
+    sent = cloud("x y", "<f4", FLOAT32_TYPE, [[1, 2]])
     stream = opened(tmp_path, "PointCloud", {**sent, **change})["topic"]
     with pytest.raises(TransectError) as caught:
         _ = stream[0].value
@@ -113,7 +115,7 @@ def grid(**changes: Any) -> dict[str, Any]:
         "map",
         pose={"position": {"x": 10.0, "y": 20.0, "z": 0.0}, "orientation": turned},
         column_count=3, cell_size={"x": 0.5, "y": 0.25}, row_stride=3, cell_stride=1,
-        fields=[{"name": "cost", "offset": 0, "type": UINT8}], data=encoded(bytes(range(6))), **changes,
+        fields=[{"name": "cost", "offset": 0, "type": UINT8_TYPE}], data=encoded(bytes(range(6))), **changes,
     )  # fmt: skip
 
 
@@ -148,7 +150,7 @@ def test_a_path_has_its_poses_at_the_time_of_the_message(tmp_path: Path):
     stream = opened(tmp_path, "PosesInFrame", stamped("odom", 5, poses=poses))["topic"]
     assert stream.type is Trajectory
     value = stream[0].value
-    assert (value.frame, value.t_ns.tolist()) == ("odom", [START + 5] * 2)
+    assert (value.frame, value.t_ns.tolist()) == ("odom", [START_NS + 5] * 2)
     assert value.positions.tolist() == [[1, 2, 3], [4, 5, 6]]
     assert value.orientations is not None
     np.testing.assert_allclose(value.orientations, [[0, 0, 0, 1], [half, 0, 0, half]])
@@ -198,7 +200,7 @@ def test_an_invalid_calibration_gives_no_camera(tmp_path: Path, changes: dict[st
 
 def moved(nsec: int, x: float, parent: str = "odom", child: str = "base") -> dict[str, Any]:
     return {
-        "timestamp": {"sec": SECOND, "nsec": nsec}, "parent_frame_id": parent, "child_frame_id": child,
+        "timestamp": {"sec": START_S, "nsec": nsec}, "parent_frame_id": parent, "child_frame_id": child,
         "translation": {"x": x, "y": 0.0, "z": 0.0}, "rotation": UPRIGHT,
     }  # fmt: skip
 
@@ -209,10 +211,10 @@ def test_transforms_of_several_times_move_and_those_of_one_time_do_not(tmp_path:
         {"transforms": [moved(100, 3.0)]},
     ]
     recording = opened(tmp_path, "FrameTransforms", *sent)
-    assert recording.frames.lookup("odom", "base", START + 50)[0, 3] == pytest.approx(2.0)
+    assert recording.frames.lookup("odom", "base", START_NS + 50)[0, 3] == pytest.approx(2.0)
     assert recording.frames.lookup("base", "lidar")[0, 3] == 0.5
     table = recording["topic"]
-    assert table.t_ns.tolist() == [START, START, START + 100]
+    assert table.t_ns.tolist() == [START_NS, START_NS, START_NS + 100]
     assert table.type is Record
 
 
@@ -237,7 +239,7 @@ def test_a_message_that_says_no_time_has_that_of_its_publishing(tmp_path: Path):
     sent = stamped("map", 3, pose=pose), {"frame_id": "map", "pose": pose}
     stream = opened(tmp_path, "PoseInFrame", *sent)["topic"]
     assert stream.type is Pose
-    assert stream.t_ns.tolist() == [START + 3, START + 10**9]
+    assert stream.t_ns.tolist() == [START_NS + 3, START_NS + 10**9]
     assert stream.array("x", "y", "z", "qw").tolist() == [[1, 2, 3, 1]] * 2
 
 

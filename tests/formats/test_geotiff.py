@@ -22,14 +22,14 @@ rasterio = pytest.importorskip("rasterio")
 from transect.formats.geotiff import decode_geotiff, encode_geotiff  # noqa: E402
 
 NAMES = ("etna", "north")
-PLACE = (0.5, 0.0, 500_000.0, 0.0, -0.5, 4_176_000.25)
+GEO_TRANSFORM = (0.5, 0.0, 500_000.0, 0.0, -0.5, 4_176_000.25)
 
 
 def dem(dtype: str = "float32") -> GridMap:
     cells = (np.arange(12).reshape(3, 4) * 1.25).astype(dtype)
     if cells.dtype.kind == "f":
         cells[1, 2] = np.nan
-    return GridMap({"elevation": cells}, PLACE, "EPSG:32633")
+    return GridMap({"elevation": cells}, GEO_TRANSFORM, "EPSG:32633")
 
 
 def recording_of(*maps: GridMap) -> Recording:
@@ -46,7 +46,7 @@ def test_a_map_reads_back_as_it_was_written(dtype: str):
     read = decode_geotiff(encode_geotiff(wrote), "a.tif")
     np.testing.assert_array_equal(read.layers["elevation"], wrote.layers["elevation"])
     assert read.layers["elevation"].dtype == dtype
-    assert read.transform == PLACE
+    assert read.transform == GEO_TRANSFORM
     assert read.crs == "EPSG:32633"
     assert read.resolution == (0.5, 0.5)
 
@@ -58,7 +58,7 @@ def test_a_map_reads_back_as_it_was_written(dtype: str):
     ),
 )
 def test_any_layers_survive(cells: np.ndarray, names: list[str]):
-    wrote = GridMap({name: np.roll(cells, i) for i, name in enumerate(names)}, PLACE, "")
+    wrote = GridMap({name: np.roll(cells, i) for i, name in enumerate(names)}, GEO_TRANSFORM, "")
     read = decode_geotiff(encode_geotiff(wrote), "a.tif")
     assert list(read.layers) == names
     for name in names:
@@ -118,7 +118,7 @@ def test_a_written_recording_opens_again(tmp_path: Path):
     again = transect.open(tmp_path / "out")
     np.testing.assert_array_equal(again["etna"][0].value.layers["elevation"], dem().layers["elevation"])
     formats.write(recording_of(dem()), tmp_path / "one.tif", "geotiff")
-    assert transect.open(tmp_path / "one.tif").streams[0][0].value.transform == PLACE
+    assert transect.open(tmp_path / "one.tif").streams[0][0].value.transform == GEO_TRANSFORM
     with pytest.raises(UsageError):
         formats.write(recording_of(dem()), tmp_path / "out", "geotiff")
     with pytest.raises(UsageError):
@@ -150,7 +150,7 @@ def test_a_header_that_claims_a_billion_cells_is_refused_without_taking_memory()
 
 
 def test_a_cut_file_is_refused():
-    data = encode_geotiff(GridMap({"a": np.random.default_rng(0).normal(size=(200, 200))}, PLACE))
+    data = encode_geotiff(GridMap({"a": np.random.default_rng(0).normal(size=(200, 200))}, GEO_TRANSFORM))
     with pytest.raises(ParseError):
         decode_geotiff(data[: len(data) // 2], "a.tif")
 

@@ -29,18 +29,18 @@ from transect.types import (
     Trajectory,
 )
 
-S = 1_000_000_000
-T = 1_700_000_000 * S + np.arange(4) * S
+NS_PER_S = 1_000_000_000
+TIMES_NS = 1_700_000_000 * NS_PER_S + np.arange(4) * NS_PER_S
 
 
 def of_payloads(kind: type, load_one: Callable[[Any], Any], count: int = 4) -> Recording:
     """Return a recording with one stream of payloads that have no files."""
-    table = arrow.table(T[:count], {PAYLOAD: arrow.strings([f"{k}" for k in range(count)])})
+    table = arrow.table(TIMES_NS[:count], {PAYLOAD: arrow.strings([f"{k}" for k in range(count)])})
     return Recording("made", (Stream("It", kind, table, loader=load_one, frame="f"),))
 
 
 def of_columns(kind: type, columns: dict[str, Any], name: str = "It", **more: Any) -> Recording:
-    return Recording("made", (stream_of_values(name, T, columns, type=kind, **more),))
+    return Recording("made", (stream_of_values(name, TIMES_NS, columns, type=kind, **more),))
 
 
 def test_points_with_a_ring_alone_do_not_fit_into_raw_numbers(tmp_path: Path) -> None:
@@ -221,13 +221,13 @@ def test_a_path_keeps_its_covariances_and_where_it_has_no_attitude(tmp_path: Pat
     turns = np.tile([0.0, 0.0, 0.0, 1.0], (4, 1))
     turns[2] = np.nan
     covariances = np.arange(4 * 36.0).reshape(4, 6, 6)
-    track = Trajectory(T, np.arange(12.0).reshape(4, 3), turns, covariances=covariances, frame="map")
+    track = Trajectory(TIMES_NS, np.arange(12.0).reshape(4, 3), turns, covariances=covariances, frame="map")
     formats.write(of_payloads(Trajectory, lambda _: track, 1), tmp_path / "a.mcap", "foxglove")
     (stream,) = transect.open(tmp_path / "a.mcap").streams
     back = stream[0].value
     np.testing.assert_array_equal(back.orientations, turns)
     np.testing.assert_array_equal(back.covariances, covariances)
-    assert back.t_ns.tolist() == T.tolist()
+    assert back.t_ns.tolist() == TIMES_NS.tolist()
 
 
 def test_rock_logs_hold_bytes_and_numbers_that_are_missing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from transect.errors import ParseError, UsageError
 from transect.recording import Recording, stream_of_values
 from transect.types import Imu, NavFix
 
-START = 1_656_936_023_000_000_000
+START_NS = 1_656_936_023_000_000_000
 NAMES = ("gpx", "kml", "geojson")
 HOSTILE = "<script>&\"' \x07"
 
@@ -31,7 +31,7 @@ GPX = """<?xml version="1.0"?>
 
 def recording() -> Recording:
     """Return two receivers, one with a lost position, and an inertial sensor."""
-    t_ns = START + np.arange(4) * 123_456_789
+    t_ns = START_NS + np.arange(4) * 123_456_789
     lat = np.radians([-32.951234567890123, -32.9, np.nan, -32.8])
     lon = np.radians([-60.66, -60.5, np.nan, 179.5])
     front = {"lat": lat, "lon": lon, "alt": np.array([25.125, np.nan, 1.0, -3.0])}
@@ -88,7 +88,7 @@ def test_the_suffix_names_the_format(tmp_path: Path) -> None:
 def test_a_receiver_s_gpx_is_read_with_its_segments(tmp_path: Path) -> None:
     (tmp_path / "walk.gpx").write_text(GPX)
     walk = transect.open(tmp_path / "walk.gpx")["walk"]
-    assert (walk.t_ns - START).tolist() == [500_000_000, 1_000_000_000]
+    assert (walk.t_ns - START_NS).tolist() == [500_000_000, 1_000_000_000]
     assert np.degrees(walk["lat"]).tolist() == pytest.approx([-32.95, -32.96])
     assert walk["alt"][0] == 25.5
     assert np.isnan(walk["alt"][1])

@@ -23,7 +23,7 @@ from transect.recording.arrow import PAYLOAD
 from transect.recording.stream import LOGGED_TYPE
 from transect.types import Image, Imu, PointCloud, Record
 
-START = 1_700_000_000_000_000_000
+START_NS = 1_700_000_000_000_000_000
 SCHEMA = {"type": "object", "properties": {"speed": {"type": "number", "unit": "m/s"}}}
 
 
@@ -39,7 +39,7 @@ def write(path: Path, messages: list[tuple[str, str, bytes]], **options: Any) ->
                 channels[topic] = writer.register_channel(
                     topic, encoding, schema if encoding == "json" else 0
                 )
-            t_ns = START + k * 1_000_000
+            t_ns = START_NS + k * 1_000_000
             writer.add_message(channels[topic], t_ns + 2_000_000, data, publish_time=t_ns)
         writer.finish()
     return path
@@ -66,7 +66,7 @@ def test_json_objects_become_columns_by_path(tmp_path: Path):
 
 def test_published_is_the_time_and_logged_the_log_time(tmp_path: Path):
     wheel = transect.open(write(tmp_path / "a.mcap", objects({"speed": 1}, {"speed": 2})))["wheel"]
-    assert wheel.t_ns.tolist() == [START, START + 1_000_000]
+    assert wheel.t_ns.tolist() == [START_NS, START_NS + 1_000_000]
     assert (wheel.log_ns - wheel.t_ns).tolist() == [2_000_000] * 2
     assert wheel.clock == "utc"
 
@@ -170,7 +170,7 @@ def test_a_record_that_claims_terabytes_ends_the_file(tmp_path: Path):
 
 
 def sample() -> Recording:
-    t_ns = START + np.arange(5)
+    t_ns = START_NS + np.arange(5)
     gyro = {
         "gyro_x": np.array([0.1, np.nan, np.inf, -np.inf, 1e-300]),
         "acc_x": np.arange(5, dtype=np.float32),
@@ -252,7 +252,7 @@ def images(name: str, values: list[Any], mode: str = "gray") -> Stream:
         return Image(value, mode, row["t_ns"], "optical")
 
     table = arrow.table(
-        START + np.arange(len(values)), {PAYLOAD: arrow.strings(map(str, range(len(values))))}
+        START_NS + np.arange(len(values)), {PAYLOAD: arrow.strings(map(str, range(len(values))))}
     )
     return Stream(name, Image, table, frame="optical", tag="left", loader=load)
 
@@ -284,13 +284,13 @@ def test_images_survive_and_other_tools_read_them(tmp_path: Path):
     np.testing.assert_array_equal(back["deep"][0].value.data, deep[0])
     assert (back["mosaic"][0].value.mode, back["colour"][0].value.mode) == ("bayer_rggb", "rgb")
     assert (back["colour"].frame, back["colour"].tag, back["colour"].log_ns) == ("optical", "left", None)
-    assert back["colour"].t_ns.tolist() == [START, START + 1]
+    assert back["colour"].t_ns.tolist() == [START_NS, START_NS + 1]
     with (tmp_path / "day.mcap").open("rb") as stream:
         read = {c.topic: (s, json.loads(m.data)) for s, c, m in make_reader(stream).iter_messages()}
     schema, message = read["file"]
     assert (schema.name, message["format"]) == ("foxglove.CompressedImage", "jpeg")
     assert base64.b64decode(message["data"]) == jpeg
-    assert message["timestamp"] == {"sec": START // 10**9, "nsec": 500_000_000}
+    assert message["timestamp"] == {"sec": START_NS // 10**9, "nsec": 500_000_000}
     deep_file = np.frombuffer(base64.b64decode(read["deep"][1]["data"]), np.uint8)
     np.testing.assert_array_equal(cv2.imdecode(deep_file, cv2.IMREAD_UNCHANGED), deep[0])
 
@@ -309,12 +309,12 @@ def test_images_that_another_tool_wrote_are_read_and_damaged_ones_say_so(tmp_pat
         schema = writer.register_schema("foxglove.CompressedImage", "jsonschema", b"{}")
         channel = writer.register_channel("/right/image", "json", schema)
         for k, value in enumerate(values):
-            writer.add_message(channel, START + k, json.dumps(value).encode(), publish_time=START + k)
+            writer.add_message(channel, START_NS + k, json.dumps(value).encode(), publish_time=START_NS + k)
         writer.finish()
     stream = transect.open(path)["/right/image"]
     assert (stream.type, stream.frame, stream.tag) == (Image, "cam", "right")
     assert stream.meta[LOGGED_TYPE] == "foxglove.CompressedImage"
-    assert stream.t_ns.tolist() == [1_600_000_000_000_000_005, START + 1]
+    assert stream.t_ns.tolist() == [1_600_000_000_000_000_005, START_NS + 1]
     np.testing.assert_array_equal(stream[0].value.data, np.eye(3))
     with pytest.raises(ParseError, match="cannot be decoded"):
         _ = stream[1].value

@@ -13,9 +13,17 @@ from mcap.writer import CompressionType, Writer
 import transect
 from transect.recording import Recording
 
-START = 1_700_000_000_000_000_000
-HEADER, FOOTER, CHUNK, MESSAGE_INDEX, CHUNK_INDEX, STATISTICS, DATA_END = 1, 2, 6, 7, 8, 11, 15
-COUNT = 6
+START_NS = 1_700_000_000_000_000_000
+OP_HEADER, OP_FOOTER, OP_CHUNK, OP_MESSAGE_INDEX, OP_CHUNK_INDEX, OP_STATISTICS, OP_DATA_END = (
+    1,
+    2,
+    6,
+    7,
+    8,
+    11,
+    15,
+)
+MESSAGE_COUNT = 6
 
 
 def written(chunked: bool = True) -> bytearray:
@@ -30,8 +38,8 @@ def written(chunked: bool = True) -> bytearray:
     )
     writer.start()
     channel = writer.register_channel("wheel", "json", 0)
-    for k in range(COUNT):
-        writer.add_message(channel, START + k, b'{"speed": %d}' % k, publish_time=START + k)
+    for k in range(MESSAGE_COUNT):
+        writer.add_message(channel, START_NS + k, b'{"speed": %d}' % k, publish_time=START_NS + k)
     writer.finish()
     return bytearray(out.getvalue())
 
@@ -55,30 +63,30 @@ def opened(folder: Path, data: bytes) -> tuple[Recording, list[int], list[str]]:
 
 
 def no_summary(data: bytearray) -> None:
-    struct.pack_into("<Q", data, records(data, FOOTER)[0], 0)
+    struct.pack_into("<Q", data, records(data, OP_FOOTER)[0], 0)
 
 
 def index_of_no_chunk(data: bytearray) -> None:
-    struct.pack_into("<Q", data, records(data, CHUNK_INDEX)[1] + 16, records(data, HEADER)[0] - 9)
+    struct.pack_into("<Q", data, records(data, OP_CHUNK_INDEX)[1] + 16, records(data, OP_HEADER)[0] - 9)
 
 
 def index_behind_the_end(data: bytearray) -> None:
-    struct.pack_into("<Q", data, records(data, CHUNK_INDEX)[1] + 16, len(data) + 100)
+    struct.pack_into("<Q", data, records(data, OP_CHUNK_INDEX)[1] + 16, len(data) + 100)
 
 
 def index_of_another_channel(data: bytearray) -> None:
-    struct.pack_into("<H", data, records(data, MESSAGE_INDEX)[2], 77)
+    struct.pack_into("<H", data, records(data, OP_MESSAGE_INDEX)[2], 77)
 
 
 def messages_indexed_by_no_index(data: bytearray) -> None:
-    at = records(data, CHUNK_INDEX)[1] + 32  # behind times, place and length of the chunk: the map's bytes
+    at = records(data, OP_CHUNK_INDEX)[1] + 32  # behind times, place and length of the chunk: the map's bytes
     (length,) = struct.unpack_from("<I", data, at)
     assert length == 10
-    struct.pack_into("<Q", data, at + 6, records(data, HEADER)[0] - 9)
+    struct.pack_into("<Q", data, at + 6, records(data, OP_HEADER)[0] - 9)
 
 
 def place_of_no_message(data: bytearray) -> None:
-    struct.pack_into("<Q", data, records(data, MESSAGE_INDEX)[4] + 6 + 8, 3)
+    struct.pack_into("<Q", data, records(data, OP_MESSAGE_INDEX)[4] + 6 + 8, 3)
 
 
 @pytest.mark.parametrize(
@@ -98,15 +106,15 @@ def test_a_wrong_index_is_rejected_and_loses_nothing(
     data = written()
     damage(data)
     _, speeds, lost = opened(tmp_path, data)
-    assert speeds == list(range(COUNT))
+    assert speeds == list(range(MESSAGE_COUNT))
     assert lost == []
 
 
 def test_statistics_that_count_more_than_there_is_are_a_loss(tmp_path: Path) -> None:
     data = written()
-    struct.pack_into("<Q", data, records(data, STATISTICS)[0], COUNT + 3)
+    struct.pack_into("<Q", data, records(data, OP_STATISTICS)[0], MESSAGE_COUNT + 3)
     rec, speeds, lost = opened(tmp_path, data)
-    assert speeds == list(range(COUNT))
+    assert speeds == list(range(MESSAGE_COUNT))
     assert lost == ["the summary counts more messages than are found"]
     assert [loss.count for loss in rec.losses] == [3]
 
@@ -114,7 +122,7 @@ def test_statistics_that_count_more_than_there_is_are_a_loss(tmp_path: Path) -> 
 def test_a_chunk_with_a_damaged_header_is_lost_alone(tmp_path: Path) -> None:
     data = written()
     no_summary(data)
-    at = records(data, CHUNK)[2]
+    at = records(data, OP_CHUNK)[2]
     struct.pack_into("<I", data, at + 28, 1_000_000)  # how long the name of its compression is
     _, speeds, lost = opened(tmp_path, data)
     assert speeds == [0, 1, 3, 4, 5]
@@ -124,15 +132,15 @@ def test_a_chunk_with_a_damaged_header_is_lost_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [4, 20, 33])
 def test_a_file_that_is_cut_in_the_header_of_a_chunk_keeps_those_before(tmp_path: Path, kept: int) -> None:
     data = written()
-    _, speeds, lost = opened(tmp_path, data[: records(data, CHUNK)[3] + kept])
+    _, speeds, lost = opened(tmp_path, data[: records(data, OP_CHUNK)[3] + kept])
     assert speeds == [0, 1, 2]
     assert lost == ["the file is cut off or damaged here"]
 
 
 def test_messages_without_chunks_are_read_up_to_the_cut(tmp_path: Path) -> None:
     data = written(chunked=False)
-    _, speeds, lost = opened(tmp_path, data[: records(data, DATA_END)[0] - 9])
-    assert speeds == list(range(COUNT))
+    _, speeds, lost = opened(tmp_path, data[: records(data, OP_DATA_END)[0] - 9])
+    assert speeds == list(range(MESSAGE_COUNT))
     assert lost == ["the file is cut off or damaged here"]
 
 
@@ -143,7 +151,7 @@ def test_types_of_ros_1_have_the_names_of_ros_2(tmp_path: Path) -> None:
     schema = writer.register_schema("std_msgs/Float64", "ros1msg", b"float64 data")
     channel = writer.register_channel("/speed", "ros1", schema)
     for k in range(3):
-        writer.add_message(channel, START + k, struct.pack("<d", 0.5 * k), publish_time=START + k)
+        writer.add_message(channel, START_NS + k, struct.pack("<d", 0.5 * k), publish_time=START_NS + k)
     writer.finish()
     (tmp_path / "a.mcap").write_bytes(out.getvalue())
     rec = transect.open(tmp_path / "a.mcap")

@@ -14,7 +14,7 @@ from tools.fuzz import mutations, workers
 
 from transect import formats
 
-EACH = 20
+MUTATION_COUNT = 20
 """Mutations of a reader, over all its samples."""
 VARIANTS = Counter(name.partition("-")[0] for name in corpus.WRITERS)
 FOUND = sorted(mutations.FOUND.glob("*.zip"))
@@ -30,7 +30,7 @@ def test_mutations_raise_nothing_but_our_own_errors(name: str, tmp_path: Path):
     sample = corpus.sample(name)
     assert mutations.judge(sample.write(tmp_path / "day"), sample.format, sample.options) == ("opened", "")
     wrong: dict[str, str] = {}
-    for number in range(-(-EACH // VARIANTS[sample.format])):
+    for number in range(-(-MUTATION_COUNT // VARIANTS[sample.format])):
         mutations.empty(tmp_path / "day")
         seed = mutations.seed_of(name, 0, number)
         path = sample.write(tmp_path / "day", mutations.mutate(sample.files, seed))

@@ -17,7 +17,7 @@ from transect.formats.nmea.writing import log_text
 from transect.recording import Recording, Stream, source_of, stream_of_values
 from transect.types import FIX_TYPES, NavFix, Twist
 
-KNOT = 1852 / 3600
+M_S_PER_KNOT = 1852 / 3600
 
 
 def sentence(body: str) -> str:
@@ -58,10 +58,10 @@ def test_an_rmc_becomes_a_velocity_in_ned(one_fix: Recording) -> None:
     stream = one_fix["Gps/Velocity"]
     row = stream[0].row
     assert stream.frame == "NED"
-    assert row["speed"] == pytest.approx(22.4 * KNOT)
+    assert row["speed"] == pytest.approx(22.4 * M_S_PER_KNOT)
     assert row["course"] == pytest.approx(math.radians(84.4))
-    assert row["vx"] == pytest.approx(22.4 * KNOT * math.cos(math.radians(84.4)))
-    assert row["vy"] == pytest.approx(22.4 * KNOT * math.sin(math.radians(84.4)))
+    assert row["vx"] == pytest.approx(22.4 * M_S_PER_KNOT * math.cos(math.radians(84.4)))
+    assert row["vy"] == pytest.approx(22.4 * M_S_PER_KNOT * math.sin(math.radians(84.4)))
     assert math.isnan(row["vz"])
 
 

@@ -194,7 +194,7 @@ def full_disk() -> Iterator[None]:
     "format", ["rosbag", "mcap", "foxglove", "parquet", "csv", "cdff_msgpack", "pocolog"]
 )
 def test_a_full_disk_is_said_and_nothing_half_written_stays(tmp_path: Path, format: str, full_disk: None):
-    t_ns = every_type.START + np.arange(4000) * 10**7
+    t_ns = every_type.START_NS + np.arange(4000) * 10**7
     noise = np.random.default_rng(1).normal(size=(9, 4000))
     names = ("x", "y", "z", "qx", "qy", "qz", "qw", "vx", "vy")
     poses = stream_of_values("Pose", t_ns, dict(zip(names, noise, strict=True)), type=Pose)

@@ -26,11 +26,11 @@ from transect.formats.shared.images import encode_image
 from transect.recording import Recording, stream_of_values
 from transect.types import Image, Imu, JointState, NavFix, PointCloud, RadarSpectrum, Twist
 
-T0 = 1574859771
-INDEX = "".join(f"Frame: {i:06d} Time: {T0}.{i}44660272\n" for i in (1, 2, 3))
-T_NS = [T0 * 10**9 + i * 10**8 + 44660272 for i in (1, 2, 3)]
+T0_S = 1574859771
+INDEX = "".join(f"Frame: {i:06d} Time: {T0_S}.{i}44660272\n" for i in (1, 2, 3))
+T_NS = [T0_S * 10**9 + i * 10**8 + 44660272 for i in (1, 2, 3)]
 ZEROS = "0.000000000000000,0.000000000000000,0.000000000000000 \n"
-PACKET = (
+PACKET_POINTS = (
     "55.892359288186391,-3.321673745285121,209.238311767578125 \n"
     "0.026894760054574,0.000000000000000,0.000000000000000 \n"
     " 0.000000000000000,0.040273964608809,0.000000000000000 \n"
@@ -96,7 +96,7 @@ def make(folder: Path) -> Path:
     put(folder, "GPS_IMU_Twist.txt", INDEX)
     for i in (1, 2, 3):
         put(folder, f"velo_lidar/{i:06d}.csv", LIDAR.replace("18", str(i)))
-        put(folder, f"GPS_IMU_Twist/{i:06d}.txt", PACKET.replace("209.2", f"20{i}.2"))
+        put(folder, f"GPS_IMU_Twist/{i:06d}.txt", PACKET_POINTS.replace("209.2", f"20{i}.2"))
     put(folder, "config.yaml", CONFIG)
     put(folder, "default-calib.yaml", CALIBRATION)
     put(folder, "meta.json", json.dumps(META))
@@ -221,10 +221,10 @@ def test_any_packet_survives_being_written(
     put(
         folder,
         "GPS_IMU_Twist.txt",
-        "".join(f"Frame: {i:06d} Time: {T0}.{i}\n" for i in range(len(latitudes))),
+        "".join(f"Frame: {i:06d} Time: {T0_S}.{i}\n" for i in range(len(latitudes))),
     )
     for i, latitude in enumerate(latitudes):
-        text = PACKET.replace("55.892359288186391", repr(latitude)).replace("-10.16996", repr(speed))
+        text = PACKET_POINTS.replace("55.892359288186391", repr(latitude)).replace("-10.16996", repr(speed))
         put(folder, f"GPS_IMU_Twist/{i:06d}.txt", text)
     recording = opened(folder, "radiate")
     assert_same(recording, rewritten(recording, folder / "again", "radiate"))
@@ -282,7 +282,7 @@ def test_times_that_repeat_or_go_back_are_kept_and_noted(sample: Path) -> None:
 
 
 def test_a_clock_that_does_not_overlap_the_others_is_noted(sample: Path) -> None:
-    put(sample, "GPS_IMU_Twist.txt", INDEX.replace(str(T0), str(T0 + 61)))
+    put(sample, "GPS_IMU_Twist.txt", INDEX.replace(str(T0_S), str(T0_S + 61)))
     note = "GPS_IMU_Twist does not overlap the other sensors: 60.800 s lie between them"
     assert note in opened(sample, "radiate").all_notes
 
@@ -325,7 +325,7 @@ def test_the_end_of_a_truncated_list_is_rejected(sample: Path) -> None:
 
 def test_windows_line_ends_do_no_harm(sample: Path) -> None:
     put(sample, "zed_left.txt", INDEX.replace("\n", "\r\n"))
-    put(sample, "GPS_IMU_Twist/000001.txt", PACKET.replace("\n", "\r\n"))
+    put(sample, "GPS_IMU_Twist/000001.txt", PACKET_POINTS.replace("\n", "\r\n"))
     recording = opened(sample, "radiate")
     assert losses(recording) == []
     assert len(recording["zed_left"]) == 3
@@ -338,7 +338,9 @@ def test_an_empty_list_has_no_frames(sample: Path) -> None:
     assert any("3 files of zed_left are not in" in note for note in recording.all_notes)
 
 
-@pytest.mark.parametrize("text", ["", PACKET[:-30], PACKET.replace("209.2", "x"), PACKET + "1\n"])
+@pytest.mark.parametrize(
+    "text", ["", PACKET_POINTS[:-30], PACKET_POINTS.replace("209.2", "x"), PACKET_POINTS + "1\n"]
+)
 def test_a_bad_packet_is_lost_alone(sample: Path, text: str) -> None:
     put(sample, "GPS_IMU_Twist/000002.txt", text)
     recording = opened(sample, "radiate")
@@ -347,7 +349,7 @@ def test_a_bad_packet_is_lost_alone(sample: Path, text: str) -> None:
 
 
 def test_what_was_not_measured_is_not_a_number(sample: Path) -> None:
-    put(sample, "GPS_IMU_Twist/000002.txt", PACKET.replace("-0.52967", "nan"))
+    put(sample, "GPS_IMU_Twist/000002.txt", PACKET_POINTS.replace("-0.52967", "nan"))
     recording = opened(sample, "radiate")
     assert np.isnan(recording["GPS_IMU_Twist/imu"]["acc_x"]).tolist() == [False, True, False]
     assert losses(recording) == []

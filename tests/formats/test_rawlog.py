@@ -15,7 +15,7 @@ from transect.errors import ParseError
 from transect.types import Imu, LaserScan, Odometry
 
 T0_NS = 1_400_843_350_000_000_000
-EPOCH = 11_644_473_600 * 10**7
+EPOCH_OFFSET_TICKS = 11_644_473_600 * 10**7
 """Tenths of a microsecond from 1601 to 1970."""
 
 
@@ -28,7 +28,7 @@ def text(value: str) -> bytes:
 
 
 def stamp(t_ns: int) -> bytes:
-    return struct.pack("<Q", t_ns // 100 + EPOCH)
+    return struct.pack("<Q", t_ns // 100 + EPOCH_OFFSET_TICKS)
 
 
 def planar(x: float, y: float, phi: float) -> bytes:
@@ -111,7 +111,7 @@ def imu(version: int = 3) -> bytes:
 
 
 COMMENT = named("CObservationComment", 0, text("a day"), stamp(T0_NS))
-LOG = COMMENT + odometry() + scan() + odometry(t_ns=T0_NS + 10**8, x=1.5) + scan(t_ns=T0_NS + 10**8)
+SAMPLE_LOG = COMMENT + odometry() + scan() + odometry(t_ns=T0_NS + 10**8, x=1.5) + scan(t_ns=T0_NS + 10**8)
 
 
 def written(folder: Path, *objects: bytes, packed: bool = True) -> Path:
@@ -123,7 +123,7 @@ def written(folder: Path, *objects: bytes, packed: bool = True) -> Path:
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_log_is_known_by_its_first_object(tmp_path: Path, packed: bool) -> None:
-    path = written(tmp_path, LOG, packed=packed)
+    path = written(tmp_path, SAMPLE_LOG, packed=packed)
     assert said_of(path, "rawlog").confidence == 0.95
     recording = transect.open(path)
     assert (recording.format, recording.name) == ("rawlog", "day")
@@ -240,14 +240,14 @@ def test_labels_that_two_kinds_share_get_the_kind_added(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_cut_keeps_what_is_whole(tmp_path: Path) -> None:
-    recording = opened(written(tmp_path, LOG[:-30]), "rawlog")
+    recording = opened(written(tmp_path, SAMPLE_LOG[:-30]), "rawlog")
     assert [len(s) for s in recording] == [2, 1]
     [loss] = recording.losses
-    assert (loss.reason, loss.byte) == ("the file ends within an object", len(LOG) - len(scan()))
+    assert (loss.reason, loss.byte) == ("the file ends within an object", len(SAMPLE_LOG) - len(scan()))
 
 
 def test_a_packed_log_that_is_cut_keeps_its_good_part(tmp_path: Path) -> None:
-    path = written(tmp_path, LOG * 50)
+    path = written(tmp_path, SAMPLE_LOG * 50)
     path.write_bytes(path.read_bytes()[:-100])
     recording = opened(path, "rawlog")
     assert len(recording["SICK"]) >= 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.formats import bag_sample as bags
-from tests.formats.bag_sample import LATE, START, Make, S
+from tests.formats.bag_sample import LOG_DELAY_NS, NS_PER_S, START_NS, Make
 
 import transect
 from transect.formats import write
@@ -16,14 +16,14 @@ from transect.types import Imu, LaserScan, NavFix, Pose, Record, Twist, Wrench
 
 XYZ, QUATERNION = ("x", "y", "z"), ("qx", "qy", "qz", "qw")
 TWIST, WRENCH = ("vx", "vy", "vz", "wx", "wy", "wz"), ("fx", "fy", "fz", "tx", "ty", "tz")
-T = START + np.arange(3) * S
+TIMES_NS = START_NS + np.arange(3) * NS_PER_S
 
 
 def opened(tmp_path: Path, kind: str, make: Callable[[Make], Any], ros: str = "mcap") -> Stream:
     """Open a bag of one message, logged a little after its stamp."""
 
     def said(m: Make) -> list[bags.Message]:
-        return [("/it", kind.replace("/", "/msg/"), START + LATE, make(m))]
+        return [("/it", kind.replace("/", "/msg/"), START_NS + LOG_DELAY_NS, make(m))]
 
     return transect.open(bags.write(tmp_path, ros, said), format="rosbag")["/it"]
 
@@ -57,7 +57,7 @@ PLAIN: dict[str, tuple[type, Callable[[Make], Any], tuple[str, ...], list[float]
 def test_a_message_without_a_header_has_the_time_of_its_logging(tmp_path: Path, name: str):
     kind, make, columns, values = PLAIN[name]
     stream = opened(tmp_path, f"geometry_msgs/{name}", make)
-    assert (stream.type, stream.t_ns.tolist(), stream.frame) == (kind, [START + LATE], "")
+    assert (stream.type, stream.t_ns.tolist(), stream.frame) == (kind, [START_NS + LOG_DELAY_NS], "")
     assert stream.array(*columns).tolist() == [values]
 
 
@@ -66,8 +66,8 @@ def test_a_stamped_message_has_the_time_and_frame_of_its_header(tmp_path: Path, 
     kind, make, columns, values = PLAIN[name]
     child = ("arm",) if name == "Transform" else ()
     stamped = f"geometry_msgs/{name}Stamped"
-    stream = opened(tmp_path, stamped, lambda m: m(stamped, m.header(START, "base"), *child, make(m)))
-    assert (stream.type, stream.t_ns.tolist(), stream.frame) == (kind, [START], "base")
+    stream = opened(tmp_path, stamped, lambda m: m(stamped, m.header(START_NS, "base"), *child, make(m)))
+    assert (stream.type, stream.t_ns.tolist(), stream.frame) == (kind, [START_NS], "base")
     assert stream.child == "".join(child)
     assert stream.array(*columns).tolist() == [values]
 
@@ -80,7 +80,7 @@ def test_a_message_with_covariance_keeps_it(tmp_path: Path, name: str, stamped: 
 
     def message(m: Make) -> Any:
         inner = uncertain(m, name, make(m))
-        return m(full, m.header(START, "base"), inner) if stamped else inner
+        return m(full, m.header(START_NS, "base"), inner) if stamped else inner
 
     stream = opened(tmp_path, full, message)
     assert stream.type is kind
@@ -90,7 +90,9 @@ def test_a_message_with_covariance_keeps_it(tmp_path: Path, name: str, stamped: 
 
 def test_a_magnetometer_is_in_tesla_and_a_thermometer_in_degrees_celsius(tmp_path: Path):
     def field(m: Make) -> Any:
-        return m("sensor_msgs/MagneticField", m.header(START, "mag"), m.vector(1e-5, 2e-5, 3e-5), np.zeros(9))
+        return m(
+            "sensor_msgs/MagneticField", m.header(START_NS, "mag"), m.vector(1e-5, 2e-5, 3e-5), np.zeros(9)
+        )
 
     stream = opened(tmp_path / "a", "sensor_msgs/MagneticField", field)
     assert stream.array("mag_x", "mag_y", "mag_z").tolist() == [[1e-5, 2e-5, 3e-5]]
@@ -98,14 +100,14 @@ def test_a_magnetometer_is_in_tesla_and_a_thermometer_in_degrees_celsius(tmp_pat
     stream = opened(
         tmp_path / "b",
         "sensor_msgs/Temperature",
-        lambda m: m("sensor_msgs/Temperature", m.header(START, "t"), 21.5, 0.25),
+        lambda m: m("sensor_msgs/Temperature", m.header(START_NS, "t"), 21.5, 0.25),
     )
     assert stream["temperature"].tolist() == [21.5]
     assert (stream.units["temperature"], stream.units["variance"]) == ("degC", "degC2")
 
 
 def test_leading_slashes_of_older_ros_are_no_part_of_a_frame(tmp_path: Path):
-    stream = opened(tmp_path, "sensor_msgs/Imu", lambda m: m.imu(START, 0, frame="/imu_link"), "ros1")
+    stream = opened(tmp_path, "sensor_msgs/Imu", lambda m: m.imu(START_NS, 0, frame="/imu_link"), "ros1")
     assert stream.frame == "imu_link"
     assert "frame_id" not in stream.table.column_names
 
@@ -122,7 +124,7 @@ def test_the_status_and_covariance_of_a_fix_are_what_navsatfix_defines(
     def message(m: Make) -> Any:
         said = m("sensor_msgs/NavSatStatus", status, 1)
         covariance = np.diag([4.0, 9.0, -1.0]).reshape(-1)
-        header = m.header(START, "gps")
+        header = m.header(START_NS, "gps")
         return m("sensor_msgs/NavSatFix", header, said, 45.0, -90.0, 100.5, covariance, kind)
 
     stream = opened(tmp_path, "sensor_msgs/NavSatFix", message)
@@ -133,7 +135,7 @@ def test_the_status_and_covariance_of_a_fix_are_what_navsatfix_defines(
 
 
 def carried(tmp_path: Path, target: str, kind: type, **columns: Any) -> Stream:
-    stream = stream_of_values("it", T[: len(next(iter(columns.values())))], columns, type=kind)
+    stream = stream_of_values("it", TIMES_NS[: len(next(iter(columns.values())))], columns, type=kind)
     write(Recording("r", (stream,)), tmp_path / target, "rosbag")
     return transect.open(tmp_path / target, format="rosbag")["it"]
 
@@ -180,7 +182,7 @@ def test_the_last_angle_of_a_scan_is_that_of_its_last_beam(tmp_path: Path, targe
 
 def test_lists_of_texts_and_of_flags_are_columns(tmp_path: Path):
     def joy(m: Make) -> Any:
-        header = m.header(START, "pad")
+        header = m.header(START_NS, "pad")
         return m("sensor_msgs/Joy", header, np.array([0.5, -0.5], np.float32), np.array([1, 0, 1], np.int32))
 
     stream = opened(tmp_path, "sensor_msgs/Joy", joy)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rosbags.highlevel import AnyReader
 from tests.formats import bag_sample as bags
-from tests.formats.bag_sample import LATE, START, Make, S
+from tests.formats.bag_sample import LOG_DELAY_NS, NS_PER_S, START_NS, Make
 
 import transect
 from transect.formats import load, recognise
@@ -33,7 +33,7 @@ from transect.types import (
     Twist,
 )
 
-TEN_HZ = START + np.arange(10) * S // 10
+TEN_HZ = START_NS + np.arange(10) * NS_PER_S // 10
 Said = Callable[[Make], list[bags.Message]]
 
 
@@ -49,7 +49,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Said], R
 
 
 def one(topic: str, kind: str, make: Callable[[Make], Any]) -> Said:
-    return lambda m: [(topic, kind.replace("/", "/msg/"), START + LATE, make(m))]
+    return lambda m: [(topic, kind.replace("/", "/msg/"), START_NS + LOG_DELAY_NS, make(m))]
 
 
 def test_every_topic_is_a_stream_of_its_type(rover: Recording):
@@ -76,8 +76,8 @@ def test_every_stream_keeps_the_type_that_the_bag_gives_it(rover: Recording):
 
 def test_the_header_stamp_is_the_time_and_the_receive_time_the_log_time(rover: Recording):
     imu = rover["/imu"]
-    assert imu.t_ns.tolist() == [START + k * S // 20 for k in range(20)]
-    assert (imu.log_ns - imu.t_ns).tolist() == [LATE] * 20
+    assert imu.t_ns.tolist() == [START_NS + k * NS_PER_S // 20 for k in range(20)]
+    assert (imu.log_ns - imu.t_ns).tolist() == [LOG_DELAY_NS] * 20
     assert imu.clock == "utc"
 
 
@@ -112,7 +112,7 @@ def test_an_unknown_type_is_flattened_by_the_definition_that_the_bag_carries(rov
     status = rover["/status"]
     assert status["voltage"].tolist() == [24.0, 29.0, 34.0, 39.0]
     assert status["cells"].tolist() == [[0, 1, 2, 3]] * 4
-    assert (status["since_ns"] - status.t_ns).tolist() == [-S] * 4
+    assert (status["since_ns"] - status.t_ns).tolist() == [-NS_PER_S] * 4
     assert status.table["faults"].to_pylist() == [[], ["hot"], ["hot"] * 2, ["hot"] * 3]
     assert status.frame == "base_link"
 
@@ -127,14 +127,14 @@ def test_messages_without_a_stamp_have_their_log_time_and_a_note(rover: Recordin
 def test_tf_makes_the_frame_tree(rover: Recording):
     assert rover["/tf"]["child"] == ["base_link"] * 10
     assert rover["/tf"]["x"] == pytest.approx(0.1 * np.arange(0, 20, 2))
-    T = rover.frames.lookup("odom", "lidar", START + S // 20)
+    T = rover.frames.lookup("odom", "lidar", START_NS + NS_PER_S // 20)
     assert T[:3, 3] == pytest.approx([0.1 + 0.3, 0.0, 0.0])
 
 
 def test_images_and_clouds_load_when_asked_for(rover: Recording):
     image = rover["/left/image_raw"][1].payload
     assert (image.data == bags.picture(5)).all()
-    assert (image.mode, image.t_ns, image.frame) == ("rgb", START + S // 4, "left_optical")
+    assert (image.mode, image.t_ns, image.frame) == ("rgb", START_NS + NS_PER_S // 4, "left_optical")
     cloud = rover["/cloud"][1].payload
     assert cloud.points[:, 0].tolist() == [5, 6, 7, 8, 9]
     assert cloud.fields["t_offset_ns"].tolist() == [0, 1000, 2000, 3000, 4000]
@@ -143,7 +143,7 @@ def test_images_and_clouds_load_when_asked_for(rover: Recording):
 
 def test_a_path_is_a_trajectory(rover: Recording):
     path = rover["/path"][0].value
-    assert path.t_ns.tolist() == [START, START + S, START + 2 * S]
+    assert path.t_ns.tolist() == [START_NS, START_NS + NS_PER_S, START_NS + 2 * NS_PER_S]
     assert path.positions[:, 0].tolist() == [0.0, 1.0, 2.0]
 
 
@@ -168,7 +168,7 @@ def test_opening_reads_no_messages_but_the_first(kind: str, tmp_path: Path, monk
 @pytest.mark.parametrize("kind", ["ros1", "sqlite3", "mcap"])
 def test_listing_images_reads_only_their_headers(kind: str, tmp_path: Path):
     big = np.zeros((100, 100, 3), np.uint8)
-    said = one("/camera", "sensor_msgs/Image", lambda m: m.image(START, big, "rgb8"))
+    said = one("/camera", "sensor_msgs/Image", lambda m: m.image(START_NS, big, "rgb8"))
     rec = transect.open(bags.write(tmp_path, kind, said), format="rosbag")
     ((file, channel),) = rec["/camera"].meta["raw"].__self__.parts
     assert len(file.messages(channel).raws[0]) == MESSAGE_HEAD_BYTES
@@ -216,7 +216,7 @@ def test_a_bag_that_is_still_being_written_opens(tmp_path: Path):
 
 
 def test_a_value_that_was_not_measured_is_nan(opened: Callable[[Said], Recording]):
-    rec = opened(one("/imu", "sensor_msgs/Imu", lambda m: m.imu(START, 1, oriented=False)))
+    rec = opened(one("/imu", "sensor_msgs/Imu", lambda m: m.imu(START_NS, 1, oriented=False)))
     assert np.isnan(rec["/imu"].array("qx", "qy", "qz", "qw")).all()
     assert rec["/imu"]["gyro_x"].tolist() == [0.1]
     assert rec["/imu"]["orientation_covariance"][0, 0] == -1
@@ -224,7 +224,7 @@ def test_a_value_that_was_not_measured_is_nan(opened: Callable[[Said], Recording
 
 def test_beams_without_a_return_are_nan(opened: Callable[[Said], Recording]):
     ranges, remission = [1.0, np.inf, 3.0], [10.0, 0.0, 30.0]
-    rec = opened(one("/scan", "sensor_msgs/LaserScan", lambda m: m.scan(START, ranges, remission)))
+    rec = opened(one("/scan", "sensor_msgs/LaserScan", lambda m: m.scan(START_NS, ranges, remission)))
     scan = rec["/scan"][0].value
     assert rec["/scan"].type is LaserScan
     assert np.array_equal(scan.ranges, [1.0, np.nan, 3.0], equal_nan=True)
@@ -237,7 +237,7 @@ def test_why_a_beam_has_no_range_is_kept_and_written_again(
 ):
     """REP 117: inf is no return, -inf too close, NaN an erroneous measurement."""
     ranges = [1.0, np.inf, -np.inf, np.nan, 2.0]
-    rec = opened(one("/scan", "sensor_msgs/LaserScan", lambda m: m.scan(START, ranges, [])))
+    rec = opened(one("/scan", "sensor_msgs/LaserScan", lambda m: m.scan(START_NS, ranges, [])))
     scan = rec["/scan"][0].value
     np.testing.assert_array_equal(scan.measured, [1.0, np.nan, np.nan, np.nan, 2.0])
     assert scan.range_error.tolist() == [0, 1, 2, 3, 0]
@@ -252,7 +252,7 @@ def test_why_a_beam_has_no_range_is_kept_and_written_again(
 def test_scans_of_unequal_length_are_kept_as_they_are(opened: Callable[[Said], Recording]):
     def said(m: Make) -> list[bags.Message]:
         return [
-            ("/scan", "sensor_msgs/msg/LaserScan", START + k, m.scan(START + k, [1.0] * (k + 1), []))
+            ("/scan", "sensor_msgs/msg/LaserScan", START_NS + k, m.scan(START_NS + k, [1.0] * (k + 1), []))
             for k in range(4)
         ]
 
@@ -263,7 +263,7 @@ def test_scans_of_unequal_length_are_kept_as_they_are(opened: Callable[[Said], R
 
 def test_joints_keep_their_names(opened: Callable[[Said], Recording]):
     rec = opened(
-        one("/joints", "sensor_msgs/JointState", lambda m: m.joints(START, ["pan", "tilt"], [0.5, -0.5]))
+        one("/joints", "sensor_msgs/JointState", lambda m: m.joints(START_NS, ["pan", "tilt"], [0.5, -0.5]))
     )
     joints = rec["/joints"]
     assert joints.type is JointState
@@ -275,25 +275,25 @@ def test_joints_keep_their_names(opened: Callable[[Said], Recording]):
 def test_a_zero_stamp_is_replaced_by_the_log_time_and_noted(opened: Callable[[Said], Recording]):
     def said(m: Make) -> list[bags.Message]:
         return [
-            ("/imu", "sensor_msgs/msg/Imu", START + k, m.imu(t_ns, k))
-            for k, t_ns in enumerate((START - 5, 0, START))
+            ("/imu", "sensor_msgs/msg/Imu", START_NS + k, m.imu(t_ns, k))
+            for k, t_ns in enumerate((START_NS - 5, 0, START_NS))
         ]
 
     imu = opened(said)["/imu"]
-    assert imu.t_ns.tolist() == [START - 5, START + 1, START]
+    assert imu.t_ns.tolist() == [START_NS - 5, START_NS + 1, START_NS]
     assert imu.parsed.notes == ("/imu: 1 of 3 header stamps are zero, their log time is used",)
 
 
 def test_stamps_of_a_simulation_are_on_their_own_clock(opened: Callable[[Said], Recording]):
-    rec = opened(one("/imu", "sensor_msgs/Imu", lambda m: m.imu(12 * S, 0)))
+    rec = opened(one("/imu", "sensor_msgs/Imu", lambda m: m.imu(12 * NS_PER_S, 0)))
     assert rec["/imu"].clock == "device"
-    assert rec["/imu"].t_ns.tolist() == [12 * S]
+    assert rec["/imu"].t_ns.tolist() == [12 * NS_PER_S]
 
 
 def test_a_frame_that_changes_becomes_a_column(opened: Callable[[Said], Recording]):
     def said(m: Make) -> list[bags.Message]:
         return [
-            ("/imu", "sensor_msgs/msg/Imu", START + k, m.imu(START + k, k, frame))
+            ("/imu", "sensor_msgs/msg/Imu", START_NS + k, m.imu(START_NS + k, k, frame))
             for k, frame in enumerate("aba")
         ]
 
@@ -307,8 +307,8 @@ def test_a_topic_with_two_types_is_two_streams(opened: Callable[[Said], Recordin
     def said(m: Make) -> list[bags.Message]:
         twist = m("geometry_msgs/Twist", m.vector(1.0, 0.0, 0.0), m.vector(0.0, 0.0, 0.5))
         return [
-            ("/cmd", "geometry_msgs/msg/Twist", START, twist),
-            ("/cmd", "std_msgs/msg/String", START + 1, m("std_msgs/String", "stop")),
+            ("/cmd", "geometry_msgs/msg/Twist", START_NS, twist),
+            ("/cmd", "std_msgs/msg/String", START_NS + 1, m("std_msgs/String", "stop")),
         ]
 
     rec = opened(said)
@@ -321,9 +321,9 @@ def test_a_topic_with_two_types_is_two_streams(opened: Callable[[Said], Recordin
 
 def test_truth_and_estimates_are_told_by_their_topics(opened: Callable[[Said], Recording]):
     def said(m: Make) -> list[bags.Message]:
-        pose = m("geometry_msgs/PoseStamped", m.header(START, "map"), m.pose(1.0, 2.0, 3.0))
+        pose = m("geometry_msgs/PoseStamped", m.header(START_NS, "map"), m.pose(1.0, 2.0, 3.0))
         return [
-            (topic, "geometry_msgs/msg/PoseStamped", START, pose)
+            (topic, "geometry_msgs/msg/PoseStamped", START_NS, pose)
             for topic in ("/ground_truth/pose", "/amcl_pose", "/pose")
         ]
 
@@ -367,7 +367,9 @@ def test_a_definition_that_lies_gives_way_to_that_of_ros(definition: str, tmp_pa
 def test_lists_of_structures_are_counted(opened: Callable[[Said], Recording]):
     def polygon(m: Make) -> Any:
         corners = [m("geometry_msgs/Point32", 1.0, 2.0, 3.0) for _ in range(3)]
-        return m("geometry_msgs/PolygonStamped", m.header(START, "map"), m("geometry_msgs/Polygon", corners))
+        return m(
+            "geometry_msgs/PolygonStamped", m.header(START_NS, "map"), m("geometry_msgs/Polygon", corners)
+        )
 
     rec = opened(one("/area", "geometry_msgs/PolygonStamped", polygon))
     assert rec["/area"]["polygon.points"].tolist() == [3]
@@ -378,7 +380,7 @@ def test_a_frame_with_two_parents_keeps_the_one_sent_most(opened: Callable[[Said
     def said(m: Make) -> list[bags.Message]:
         sent = [("odom", 1.0), ("map", 2.0), ("map", 2.0)]
         return [
-            ("/tf", "tf2_msgs/msg/TFMessage", START + k, m.tf((START + k, p, "base", x)))
+            ("/tf", "tf2_msgs/msg/TFMessage", START_NS + k, m.tf((START_NS + k, p, "base", x)))
             for k, (p, x) in enumerate(sent)
         ]
 

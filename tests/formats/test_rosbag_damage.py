@@ -20,8 +20,8 @@ from transect.errors import ParseError, TransectError, UnsupportedError
 from transect.formats import load
 from transect.recording import Recording
 
-CUTS = 20
-MEGABYTE = 1 << 20
+CUT_COUNT = 20
+BYTES_PER_MIB = 1 << 20
 ZEROS = base64.b85decode(
     "LRx4!F+o`-Q&|oP;@<&Zjz9pw000Oe05E_}Mna$^sS1FXF+o`-Q&|oP;@<&Zjz9pw000Oe05E_}Mna$^sS1FXF+o`-Q&|oP"
     ";@<&Zjz9pw000Oe05E_}Mna$^sS1FXF+o`-Q&|oP;@<&Zjz9pw000Oe05E_}Mna$^sS1FXF+o`-Q&|oP;@<&Zjz9pw000Oe"
@@ -62,13 +62,13 @@ def ends(data: bytes, encoding: str) -> list[tuple[str, int]]:
     return found
 
 
-@pytest.mark.parametrize("cut", range(1, CUTS))
+@pytest.mark.parametrize("cut", range(1, CUT_COUNT))
 @pytest.mark.parametrize("kind", ["ros1", "mcap"])
 def test_a_cut_bag_keeps_every_whole_message(kind: str, cut: int, tmp_path: Path):
     path = bags.write(tmp_path, kind)
     file = file_of(path)
     data = file.read_bytes()
-    size = len(data) * cut // CUTS
+    size = len(data) * cut // CUT_COUNT
     whole = Counter(topic for topic, end in ends(data, "ros1" if kind == "ros1" else "cdr") if end <= size)
     file.write_bytes(data[:size])
     rec = used(path)
@@ -88,8 +88,8 @@ def test_a_bag_cut_anywhere_keeps_what_it_can_and_says_what_it_lost(kind: str, t
     path = bags.write(tmp_path, kind)
     file = file_of(path)
     data, whole = file.read_bytes(), used(path)
-    for cut in range(1, CUTS):
-        file.write_bytes(data[: len(data) * cut // CUTS])
+    for cut in range(1, CUT_COUNT):
+        file.write_bytes(data[: len(data) * cut // CUT_COUNT])
         try:
             rec = used(path)
         except ParseError:
@@ -251,12 +251,12 @@ def ros1_records(data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes, i
 def test_a_damaged_record_header_loses_that_message_only(tmp_path: Path):
     path = bags.write(tmp_path, "ros1")
     data = bytearray(path.read_bytes())
-    raw = bytes(STORES["ros1"].serialize_ros1(Make("ros1").imu(bags.START, 0), "sensor_msgs/msg/Imu"))
+    raw = bytes(STORES["ros1"].serialize_ros1(Make("ros1").imu(bags.START_NS, 0), "sensor_msgs/msg/Imu"))
     header = data.rindex(b"op=\x02", 0, data.index(raw))
     data[header + 3] = 99
     path.write_bytes(data)
     rec = used(path)
-    assert rec["/imu"].t_ns.tolist() == [bags.START + k * bags.S // 20 for k in range(1, 20)]
+    assert rec["/imu"].t_ns.tolist() == [bags.START_NS + k * bags.NS_PER_S // 20 for k in range(1, 20)]
     assert len(rec["/odom"]) == 10
     (loss,) = rec.losses
     assert loss.count == 1
@@ -305,7 +305,7 @@ def test_a_bomb_of_a_chunk_is_not_unpacked(tmp_path: Path):
 def test_a_bomb_of_a_file_is_refused(tmp_path: Path):
     import zstandard
 
-    (tmp_path / "bomb.db3.zstd").write_bytes(zstandard.compress(bytes(100 * MEGABYTE)))
+    (tmp_path / "bomb.db3.zstd").write_bytes(zstandard.compress(bytes(100 * BYTES_PER_MIB)))
     with pytest.raises(ParseError, match="too large") as caught:
         transect.open(tmp_path / "bomb.db3.zstd", format="rosbag")
     assert "zstd -d" in caught.value.hint

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from tests.formats import bag_sample as bags
-from tests.formats.bag_sample import START, Make, S
+from tests.formats.bag_sample import NS_PER_S, START_NS, Make
 
 import transect
 from transect.errors import ParseError
@@ -23,7 +23,7 @@ def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Stre
     """Writes one message to a bag and returns its stream."""
 
     def opened(kind: str, make: Callable[[Make], Any], topic: str = "/it") -> Stream:
-        said = [(topic, kind.replace("/", "/msg/"), START)]
+        said = [(topic, kind.replace("/", "/msg/"), START_NS)]
         path = bags.write(tmp_path, request.param, lambda m: [(*said[0], make(m))])
         return transect.open(path, format="rosbag")[topic]
 
@@ -49,7 +49,7 @@ RAMP = np.arange(24, dtype=np.uint8)
 def test_pixels_are_kept_as_recorded(
     stream: Callable[..., Stream], encoding: str, pixels: np.ndarray, mode: str
 ):
-    image = stream("sensor_msgs/Image", lambda m: m.image(START, pixels, encoding))[0].value
+    image = stream("sensor_msgs/Image", lambda m: m.image(START_NS, pixels, encoding))[0].value
     assert image.mode == mode
     assert image.data.dtype == pixels.dtype
     assert np.array_equal(image.data, pixels)
@@ -57,7 +57,7 @@ def test_pixels_are_kept_as_recorded(
 
 def test_bgra_becomes_rgba(stream: Callable[..., Stream]):
     pixels = RAMP.reshape(2, 3, 4)
-    image = stream("sensor_msgs/Image", lambda m: m.image(START, pixels, "bgra8"))[0].value
+    image = stream("sensor_msgs/Image", lambda m: m.image(START_NS, pixels, "bgra8"))[0].value
     assert image.mode == "rgba"
     assert np.array_equal(image.data, pixels[..., [2, 1, 0, 3]])
 
@@ -67,7 +67,7 @@ def test_rows_lose_their_padding(stream: Callable[..., Stream]):
     padded[:, :6] = RAMP[:18].reshape(3, 6)
 
     def make(m: Make) -> Any:
-        message = m.image(START, padded, "mono8")
+        message = m.image(START_NS, padded, "mono8")
         message.width = 6
         return message
 
@@ -76,7 +76,7 @@ def test_rows_lose_their_padding(stream: Callable[..., Stream]):
 
 def test_yuv_is_converted_to_rgb(stream: Callable[..., Stream]):
     gray = np.full((2, 4, 2), 128, np.uint8)
-    image = stream("sensor_msgs/Image", lambda m: m.image(START, gray, "yuv422"))[0].value
+    image = stream("sensor_msgs/Image", lambda m: m.image(START_NS, gray, "yuv422"))[0].value
     assert image.mode == "rgb"
     assert image.data.shape == (2, 4, 3)
     assert np.ptp(image.data) == 0
@@ -84,7 +84,7 @@ def test_yuv_is_converted_to_rgb(stream: Callable[..., Stream]):
 
 @pytest.mark.parametrize("encoding", ["jpeg2000", "33UC1", ""])
 def test_an_unknown_encoding_is_an_error_that_names_it(stream: Callable[..., Stream], encoding: str):
-    sample = stream("sensor_msgs/Image", lambda m: m.image(START, RAMP.reshape(4, 6), encoding))[0]
+    sample = stream("sensor_msgs/Image", lambda m: m.image(START_NS, RAMP.reshape(4, 6), encoding))[0]
     with pytest.raises(ParseError, match="cannot be decoded") as caught:
         _ = sample.value
     assert repr(encoding) in caught.value.why
@@ -96,7 +96,7 @@ def test_an_image_with_fewer_bytes_than_pixels_is_an_error(
     stream: Callable[..., Stream], height: int, step: int
 ):
     def make(m: Make) -> Any:
-        message = m.image(START, RAMP.reshape(4, 6), "mono8")
+        message = m.image(START_NS, RAMP.reshape(4, 6), "mono8")
         message.height, message.step = height, step
         return message
 
@@ -107,7 +107,7 @@ def test_an_image_with_fewer_bytes_than_pixels_is_an_error(
 
 def test_float_depth_is_in_metres(stream: Callable[..., Stream]):
     metres = np.array([[1.5, np.inf], [np.nan, 0.25]], np.float32)
-    depth = stream("sensor_msgs/Image", lambda m: m.image(START, metres, "32FC1"))
+    depth = stream("sensor_msgs/Image", lambda m: m.image(START_NS, metres, "32FC1"))
     assert depth.type is DepthMap
     assert np.array_equal(depth[0].value.data, [[1.5, np.nan], [np.nan, 0.25]], equal_nan=True)
 
@@ -115,7 +115,7 @@ def test_float_depth_is_in_metres(stream: Callable[..., Stream]):
 def test_integer_depth_is_in_millimetres_with_zero_for_none(stream: Callable[..., Stream]):
     millimetres = np.array([[1500, 0], [250, 10]], np.uint16)
     depth = stream(
-        "sensor_msgs/Image", lambda m: m.image(START, millimetres, "16UC1"), topic="/depth/image_raw"
+        "sensor_msgs/Image", lambda m: m.image(START_NS, millimetres, "16UC1"), topic="/depth/image_raw"
     )
     assert depth.type is DepthMap
     assert depth[0].value.data == pytest.approx(np.array([[1.5, np.nan], [0.25, 0.01]]), nan_ok=True)
@@ -128,7 +128,8 @@ def png(pixels: np.ndarray) -> bytes:
 def test_compressed_images_are_decoded(stream: Callable[..., Stream]):
     pixels = RAMP.reshape(2, 4, 3)
     image = stream(
-        "sensor_msgs/CompressedImage", lambda m: m.compressed(START, "bgr8; png compressed bgr8", png(pixels))
+        "sensor_msgs/CompressedImage",
+        lambda m: m.compressed(START_NS, "bgr8; png compressed bgr8", png(pixels)),
     )
     assert image.type is Image
     assert image[0].value.mode == "rgb"
@@ -138,7 +139,7 @@ def test_compressed_images_are_decoded(stream: Callable[..., Stream]):
 def test_a_compressed_bayer_image_keeps_its_pattern(stream: Callable[..., Stream]):
     data = png(RAMP.reshape(4, 6))
     image = stream(
-        "sensor_msgs/CompressedImage", lambda m: m.compressed(START, "bayer_rggb8; png compressed ", data)
+        "sensor_msgs/CompressedImage", lambda m: m.compressed(START_NS, "bayer_rggb8; png compressed ", data)
     )
     assert image[0].value.mode == "bayer_rggb"
 
@@ -146,7 +147,7 @@ def test_a_compressed_bayer_image_keeps_its_pattern(stream: Callable[..., Stream
 def test_compressed_depth_is_in_metres(stream: Callable[..., Stream]):
     data = bytes(12) + png(np.array([[1500, 0]], np.uint16))
     depth = stream(
-        "sensor_msgs/CompressedImage", lambda m: m.compressed(START, "16UC1; compressedDepth png", data)
+        "sensor_msgs/CompressedImage", lambda m: m.compressed(START_NS, "16UC1; compressedDepth png", data)
     )
     assert depth.type is DepthMap
     assert depth[0].value.data == pytest.approx(np.array([[1.5, np.nan]]), nan_ok=True)
@@ -157,14 +158,14 @@ def test_compressed_inverse_depth_is_in_metres(stream: Callable[..., Stream]):
     parameters = np.array([0, 100.0, 1.0], np.float32).tobytes()
     data = parameters + png(np.array([[51, 0]], np.uint16))
     depth = stream(
-        "sensor_msgs/CompressedImage", lambda m: m.compressed(START, "32FC1; compressedDepth png", data)
+        "sensor_msgs/CompressedImage", lambda m: m.compressed(START_NS, "32FC1; compressedDepth png", data)
     )
     assert depth[0].value.data == pytest.approx(np.array([[2.0, np.nan]]), nan_ok=True)
 
 
 @pytest.mark.parametrize("data", [b"", b"not an image", b"\x89PNG\r\n\x1a\n"])
 def test_an_image_that_is_not_one_is_an_error(stream: Callable[..., Stream], data: bytes):
-    sample = stream("sensor_msgs/CompressedImage", lambda m: m.compressed(START, "png", data))[0]
+    sample = stream("sensor_msgs/CompressedImage", lambda m: m.compressed(START_NS, "png", data))[0]
     with pytest.raises(ParseError):
         _ = sample.value
 
@@ -179,7 +180,7 @@ def cloud(form: list[tuple[str, str]], **columns: Any) -> np.ndarray:
 
 def test_an_organised_cloud_with_padded_rows_is_unrolled(stream: Callable[..., Stream]):
     points = cloud([("ring", "<u2")], ring=[0, 1, 2, 3])
-    value = stream("sensor_msgs/PointCloud2", lambda m: m.cloud(START, points, row_padding=5, height=2))[
+    value = stream("sensor_msgs/PointCloud2", lambda m: m.cloud(START_NS, points, row_padding=5, height=2))[
         0
     ].value
     assert value.points[:, 0].tolist() == [0, 1, 2, 3]
@@ -189,9 +190,9 @@ def test_an_organised_cloud_with_padded_rows_is_unrolled(stream: Callable[..., S
 def test_packed_colours_and_normals_are_columns(stream: Callable[..., Stream]):
     rgb = np.array([0x00FF8001] * 4, np.uint32).view(np.float32)
     form = [("rgb", "<f4"), ("normal_x", "<f4"), ("normal_y", "<f4"), ("normal_z", "<f4")]
-    value = stream("sensor_msgs/PointCloud2", lambda m: m.cloud(START, cloud(form, rgb=rgb, normal_z=1.0)))[
-        0
-    ].value
+    value = stream(
+        "sensor_msgs/PointCloud2", lambda m: m.cloud(START_NS, cloud(form, rgb=rgb, normal_z=1.0))
+    )[0].value
     assert value.fields["rgb"].tolist() == [[255, 128, 1]] * 4
     assert value.fields["normal"].tolist() == [[0.0, 0.0, 1.0]] * 4
 
@@ -202,12 +203,12 @@ def test_packed_colours_and_normals_are_columns(stream: Callable[..., Stream]):
         ("t", np.array([0, 1_500], np.uint32)),
         ("offset_time", np.array([0, 1_500], np.uint32)),
         ("time", np.array([0.0, 1.5e-6], np.float32)),
-        ("timestamp", np.array([START, START + 1_500], np.uint64)),
+        ("timestamp", np.array([START_NS, START_NS + 1_500], np.uint64)),
         ("timestamp", np.array([0.0, 1.5e-6])),
     ],
 )
 def test_the_time_of_a_point_counts_from_the_stamp(name: str, values: np.ndarray):
-    assert point_times(values, START).tolist() == [0, 1500]
+    assert point_times(values, START_NS).tolist() == [0, 1500]
 
 
 def test_nanoseconds_since_1970_as_fractions_count_from_the_stamp():
@@ -216,13 +217,13 @@ def test_nanoseconds_since_1970_as_fractions_count_from_the_stamp():
 
 def test_absolute_seconds_are_exact_to_their_digits():
     seconds = np.array([1_700_000_000.0, 1_700_000_000.25])
-    assert point_times(seconds, START).tolist() == [0, S // 4]
+    assert point_times(seconds, START_NS).tolist() == [0, NS_PER_S // 4]
 
 
 @pytest.mark.parametrize("count", [10**9, 5])
 def test_a_cloud_that_claims_more_points_than_it_has_is_an_error(stream: Callable[..., Stream], count: int):
     def make(m: Make) -> Any:
-        message = m.cloud(START, cloud([]))
+        message = m.cloud(START_NS, cloud([]))
         message.width = count
         return message
 
@@ -233,7 +234,7 @@ def test_a_cloud_that_claims_more_points_than_it_has_is_an_error(stream: Callabl
 
 def test_a_cloud_without_heights_is_an_error(stream: Callable[..., Stream]):
     flat = np.zeros(3, np.dtype([("x", "<f4"), ("y", "<f4")]))
-    sample = stream("sensor_msgs/PointCloud2", lambda m: m.cloud(START, flat))[0]
+    sample = stream("sensor_msgs/PointCloud2", lambda m: m.cloud(START_NS, flat))[0]
     with pytest.raises(ParseError, match="no x, y, z") as caught:
         _ = sample.value
     assert caught.value.why == "its fields are x, y"
@@ -241,7 +242,7 @@ def test_a_cloud_without_heights_is_an_error(stream: Callable[..., Stream]):
 
 def test_a_compressed_depth_without_its_parameters_is_an_error(stream: Callable[..., Stream]):
     def make(m: Make) -> Any:
-        return m.compressed(START, "16UC1; compressedDepth png", bytes(11))
+        return m.compressed(START_NS, "16UC1; compressedDepth png", bytes(11))
 
     sample = stream("sensor_msgs/CompressedImage", make, "/depth/compressedDepth")[0]
     with pytest.raises(ParseError, match="depth image is too short") as caught:
@@ -251,8 +252,8 @@ def test_a_compressed_depth_without_its_parameters_is_an_error(stream: Callable[
 
 def test_an_occupancy_grid_with_fewer_values_than_cells_is_an_error(stream: Callable[..., Stream]):
     def make(m: Make) -> Any:
-        info = m("nav_msgs/MapMetaData", m.time(START), 0.5, 3, 2, m.pose(0.0, 0.0, 0.0))
-        return m("nav_msgs/OccupancyGrid", m.header(START, "map"), info, np.zeros(5, np.int8))
+        info = m("nav_msgs/MapMetaData", m.time(START_NS), 0.5, 3, 2, m.pose(0.0, 0.0, 0.0))
+        return m("nav_msgs/OccupancyGrid", m.header(START_NS, "map"), info, np.zeros(5, np.int8))
 
     sample = stream("nav_msgs/OccupancyGrid", make)[0]
     with pytest.raises(ParseError, match="fewer values than cells") as caught:
@@ -269,16 +270,16 @@ def test_a_grid_map_whose_arrays_do_not_fit_is_an_error(layers: list[str], sizes
     data = {"layout.dim": dims, "data": Lists(np.array([0, 6]), np.zeros(6, np.float32))}
     fields = {"layers": layers, "data": data, "outer_start_index": 0, "inner_start_index": 0}
     with pytest.raises(ParseError, match=match):
-        grid_map(fields, PayloadContext("/map", START, "map"))
+        grid_map(fields, PayloadContext("/map", START_NS, "map"))
 
 
 def test_an_occupancy_grid_is_a_map_with_unknown_cells(stream: Callable[..., Stream]):
     def make(m: Make) -> Any:
         origin = m.pose(10.0, 20.0, 0.0)
         origin.orientation = m.quaternion(0.0, 0.0, 0.0, 1.0)
-        info = m("nav_msgs/MapMetaData", m.time(START), 0.5, 3, 2, origin)
+        info = m("nav_msgs/MapMetaData", m.time(START_NS), 0.5, 3, 2, origin)
         cells = np.array([0, 100, -1, 50, 0, 0], np.int8)
-        return m("nav_msgs/OccupancyGrid", m.header(START, "map"), info, cells)
+        return m("nav_msgs/OccupancyGrid", m.header(START_NS, "map"), info, cells)
 
     grid = stream("nav_msgs/OccupancyGrid", make)[0].value
     assert isinstance(grid, GridMap)
@@ -307,17 +308,17 @@ def test_a_grid_map_is_unrolled_from_its_ring_buffer(by_rows: bool):
         "info.pose.position.x": 10.0,
         "info.pose.position.y": 20.0,
     }
-    grid = grid_map(fields, PayloadContext("here", START, "map"))
+    grid = grid_map(fields, PayloadContext("here", START_NS, "map"))
     assert grid.layers["elevation"].tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     assert grid.transform == pytest.approx((0.0, -0.5, 10.5, -0.5, 0.0, 20.75))
 
 
 def test_a_camera_that_is_not_calibrated_is_noted(tmp_path: Path):
     def said(m: Make) -> list[bags.Message]:
-        info = m.camera(START)
+        info = m.camera(START_NS)
         matrix = "K" if m.ros1 else "k"
         setattr(info, matrix, np.zeros(9))
-        return [("/cam/camera_info", "sensor_msgs/msg/CameraInfo", START, info)]
+        return [("/cam/camera_info", "sensor_msgs/msg/CameraInfo", START_NS, info)]
 
     rec = transect.open(bags.write(tmp_path, "ros1", said), format="rosbag")
     assert not rec.cameras

@@ -87,7 +87,9 @@ def test_the_calibrations_are_those_of_a_rectified_pair(messages: dict[str, list
 def test_wheels_and_steering_become_odometry(messages: dict[str, list[Any]]) -> None:
     first = messages["/odom"][0]
     assert (first.header.frame_id, first.child_frame_id) == ("odom", "base_link")
-    assert abs(first.twist.twist.linear.x) == pytest.approx(31 * sample.RIM)  # the mean of 30 and 32 turns
+    assert abs(first.twist.twist.linear.x) == pytest.approx(
+        31 * sample.RIM_M_S_PER_RPM
+    )  # the mean of 30 and 32 turns
 
 
 def test_the_bag_opens_again_as_the_sequence_that_it_was(bag: tuple[Recording, Path]) -> None:

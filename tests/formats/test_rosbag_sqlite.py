@@ -11,21 +11,21 @@ import transect
 from transect.errors import ParseError
 
 TEXT = "std_msgs/msg/String"
-MESSAGES = 12
-PAGE = 4096
+MESSAGE_COUNT = 12
+PAGE_BYTES = 4096
 
 
 def write_bag(path: Path, data: str = "data BLOB NOT NULL", mode: str = "DELETE") -> Path:
     """A bag of texts so long that each is alone on its page."""
     with sqlite3.connect(path) as db:
-        db.execute(f"PRAGMA page_size = {PAGE}")
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         db.execute(f"PRAGMA journal_mode = {mode}")
         topic = "name TEXT, type TEXT, serialization_format TEXT"
         db.execute(f"CREATE TABLE topics(id INTEGER PRIMARY KEY, {topic})")
         message = f"topic_id INTEGER, timestamp INTEGER, {data}"
         db.execute(f"CREATE TABLE messages(id INTEGER PRIMARY KEY, {message})")
         db.execute("INSERT INTO topics VALUES (1, '/said', ?, 'cdr')", (TEXT,))
-        for number in range(1, MESSAGES + 1):
+        for number in range(1, MESSAGE_COUNT + 1):
             if "GENERATED" in data:
                 db.execute("INSERT INTO messages(id, topic_id, timestamp) VALUES (?, 1, ?)", (number, number))
             else:
@@ -44,14 +44,14 @@ def words(path: Path) -> list[str]:
     return [row["data"][:8] for row in transect.open(path, format="rosbag")["/said"].table.to_pylist()]
 
 
-@pytest.mark.parametrize("damaged", [1, 2, 7, MESSAGES - 1, MESSAGES])
+@pytest.mark.parametrize("damaged", [1, 2, 7, MESSAGE_COUNT - 1, MESSAGE_COUNT])
 def test_a_damaged_page_costs_the_messages_on_it_and_no_others(damaged: int, tmp_path: Path):
     path = write_bag(tmp_path / "a.db3")
     content = bytearray(path.read_bytes())
-    at = content.index(b"word %03d" % damaged) // PAGE * PAGE
-    content[at : at + PAGE] = bytes(PAGE)
+    at = content.index(b"word %03d" % damaged) // PAGE_BYTES * PAGE_BYTES
+    content[at : at + PAGE_BYTES] = bytes(PAGE_BYTES)
     path.write_bytes(content)
-    assert words(path) == [f"word {n:03}" for n in range(1, MESSAGES + 1) if n != damaged]
+    assert words(path) == [f"word {n:03}" for n in range(1, MESSAGE_COUNT + 1) if n != damaged]
     assert any("damaged" in loss.reason for loss in transect.open(path, format="rosbag").losses)
 
 
@@ -60,10 +60,10 @@ def test_a_bag_that_was_written_with_a_wal_is_read_from_a_zip_and_cut(tmp_path: 
     assert path.read_bytes()[18:20] == b"\2\2"
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.write(path, "a.db3")
-    assert words(tmp_path / "a.zip") == words(path) == [f"word {n:03}" for n in range(1, MESSAGES + 1)]
+    assert words(tmp_path / "a.zip") == words(path) == [f"word {n:03}" for n in range(1, MESSAGE_COUNT + 1)]
     cut = tmp_path / "cut.db3"
-    cut.write_bytes(path.read_bytes()[: -PAGE // 2])
-    assert words(cut) == [f"word {n:03}" for n in range(1, MESSAGES)]
+    cut.write_bytes(path.read_bytes()[: -PAGE_BYTES // 2])
+    assert words(cut) == [f"word {n:03}" for n in range(1, MESSAGE_COUNT)]
 
 
 def test_a_column_that_is_computed_is_refused(tmp_path: Path):

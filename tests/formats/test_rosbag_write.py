@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from rosbags.highlevel import AnyReader
 from tests.formats import bag_sample as bags
-from tests.formats.bag_sample import START, S
+from tests.formats.bag_sample import NS_PER_S, START_NS
 
 import transect
 from transect.errors import UnsupportedError, UsageError
@@ -36,7 +36,7 @@ from transect.types import (
 )
 
 TARGETS = ("out.bag", "out.mcap", "out")
-T = START + np.arange(4) * S // 10
+TIMES_NS = START_NS + np.arange(4) * NS_PER_S // 10
 EYE = np.tile([0.0, 0.0, 0.0, 1.0], (4, 1))
 
 
@@ -79,7 +79,7 @@ def test_a_bag_written_as_another_reads_the_same(kind: str, target: str, tmp_pat
     assert back["/cloud"][1].value.fields["t_offset_ns"].tolist() == [0, 1000, 2000, 3000, 4000]
     assert np.array_equal(back["/path"][0].value.positions, rec["/path"][0].value.positions)
     assert np.array_equal(
-        back.frames.lookup("odom", "lidar", START), rec.frames.lookup("odom", "lidar", START)
+        back.frames.lookup("odom", "lidar", START_NS), rec.frames.lookup("odom", "lidar", START_NS)
     )
     assert back.losses == ()
     assert read_by_rosbags(tmp_path / "written" / target) > 50
@@ -93,7 +93,7 @@ def same(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
 
 
 def values(kind: type, name: str, columns: dict[str, Any], **attributes: Any) -> Stream:
-    return stream_of_values(name, T, columns, type=kind, **attributes)
+    return stream_of_values(name, TIMES_NS, columns, type=kind, **attributes)
 
 
 def axes(names: str, start: float = 0.0) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def foreign_streams() -> list[Stream]:
     }
     sigmas = {name: np.array([1.0, 2.0, 3.0, np.nan]) for name in ("std_north", "std_east", "std_down")}
     return [
-        values(Imu, "Imu", axes("acc_x acc_y acc_z gyro_x gyro_y gyro_z"), frame="imu", log_ns=T + 5),
+        values(Imu, "Imu", axes("acc_x acc_y acc_z gyro_x gyro_y gyro_z"), frame="imu", log_ns=TIMES_NS + 5),
         values(NavFix, "Gnss", {**fix, **sigmas}, frame="antenna"),
         values(Pose, "Pose", pose, frame="map", child="base"),
         values(Pose, "Located", {**pose, "covariance": np.zeros((4, 36))}, frame="map"),
@@ -151,7 +151,7 @@ def test_streams_that_never_saw_ros_become_standard_messages(target: str, tmp_pa
         assert stream.frame == known.frame
         for name in set(known.columns) & set(stream.columns) - {"fix", "lat", "lon"}:
             assert same(stream.table[name], known.table[name]), name
-    assert back["Imu"].log_ns.tolist() == (T + 5).tolist()
+    assert back["Imu"].log_ns.tolist() == (TIMES_NS + 5).tolist()
     assert np.isnan(back["Imu"]["qw"]).all()
     assert back["Gnss"]["lat"] == pytest.approx([0.5] * 4, abs=1e-15)
     assert back["Gnss"]["fix"] == ["differential", "none", "3d", "sbas"]
@@ -312,7 +312,7 @@ def scene(folder: Path) -> Recording:
     for k in range(4):
         cv2.imwrite(str(folder / f"{k}.png"), np.full((2, 3, 3), 10 * k, np.uint8))
     names = [f"{k}.png" for k in range(4)]
-    table = arrow.table(T, {PAYLOAD: arrow.strings(names)})
+    table = arrow.table(TIMES_NS, {PAYLOAD: arrow.strings(names)})
     cloud = {
         "intensity": np.arange(3, dtype=np.uint16),
         "rgb": np.array([[255, 128, 1]] * 3, np.uint8),
@@ -325,10 +325,10 @@ def scene(folder: Path) -> Recording:
         "Thermal": (Image, lambda row: Image(grays, "thermal", row["t_ns"])),
         "Depth": (DepthMap, lambda row: DepthMap(metres, row["t_ns"])),
         "Lidar": (PointCloud, lambda row: PointCloud(np.eye(3, dtype=np.float32), cloud, row["t_ns"])),
-        "Plan": (Trajectory, lambda _: Trajectory(T, np.ones((4, 3)))),
+        "Plan": (Trajectory, lambda _: Trajectory(TIMES_NS, np.ones((4, 3)))),
         "Map": (GridMap, lambda _: GridMap({"elevation": np.zeros((2, 2))}, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))),
     }
-    made = arrow.table(T, {PAYLOAD: arrow.strings(["w", "x", "y", "z"])})
+    made = arrow.table(TIMES_NS, {PAYLOAD: arrow.strings(["w", "x", "y", "z"])})
     streams = [
         Stream(name, kind, made, loader=load_one, frame="f") for name, (kind, load_one) in payloads.items()
     ]
@@ -336,7 +336,7 @@ def scene(folder: Path) -> Recording:
     streams.append(Stream("MainCam", Image, table, loader=decode, camera="MainCam", frame="cam"))
     frames = FrameTree()
     frames.add_static("base", "cam", np.array([[0.0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]]))
-    frames.add_moving("map", "base", T, np.ones((4, 3)), EYE)
+    frames.add_moving("map", "base", TIMES_NS, np.ones((4, 3)), EYE)
     camera = CameraModel(
         "MainCam",
         3,
@@ -362,13 +362,13 @@ def test_payloads_frames_and_cameras_are_carried(target: str, tmp_path: Path):
     assert cloud.fields["normal"].tolist() == np.eye(3).tolist()
     assert cloud.fields["t_offset_ns"].tolist() == [0, 5, 10]
     assert cloud.fields["intensity"].dtype == np.uint16
-    assert back["Plan"][0].value.t_ns.tolist() == T.tolist()
+    assert back["Plan"][0].value.t_ns.tolist() == TIMES_NS.tolist()
     assert back["MainCam"].meta["channel"].type == "sensor_msgs/msg/CompressedImage"
     assert back["MainCam"][3].value.data.tolist() == np.full((2, 3, 3), 30).tolist()
     assert back.cameras["MainCam"].same_as(rec.cameras["MainCam"])
     assert back["MainCam"].camera == "MainCam"
-    assert back.frames.lookup("map", "cam", int(T[1])) == pytest.approx(
-        rec.frames.lookup("map", "cam", int(T[1]))
+    assert back.frames.lookup("map", "cam", int(TIMES_NS[1])) == pytest.approx(
+        rec.frames.lookup("map", "cam", int(TIMES_NS[1]))
     )
     streams, calibrations, static, moving, origin = 5 * 4, 4, 1, 4, 1
     assert read_by_rosbags(tmp_path / target) == streams + calibrations + static + moving + origin
@@ -402,7 +402,7 @@ def test_a_write_that_fails_leaves_nothing_behind(target: str, tmp_path: Path):
     def fail(_: Any) -> Any:
         raise OSError("no space left")
 
-    table = arrow.table(T, {PAYLOAD: arrow.strings(["a", "b", "c", "d"])})
+    table = arrow.table(TIMES_NS, {PAYLOAD: arrow.strings(["a", "b", "c", "d"])})
     rec = Recording("r", (Stream("Cam", Image, table, loader=fail),))
     with pytest.raises(OSError, match="no space left"):
         write(rec, tmp_path / "w" / target)
@@ -410,7 +410,8 @@ def test_a_write_that_fails_leaves_nothing_behind(target: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("target", "t_ns"), [("out.bag", -5), ("out.bag", 2**32 * S), ("out", 2**31 * S), ("out.mcap", -1)]
+    ("target", "t_ns"),
+    [("out.bag", -5), ("out.bag", 2**32 * NS_PER_S), ("out", 2**31 * NS_PER_S), ("out.mcap", -1)],
 )
 def test_times_that_a_stamp_cannot_hold_are_refused(target: str, t_ns: int, tmp_path: Path):
     rec = Recording("r", (stream_of_values("Imu", np.array([t_ns]), {"acc_x": np.zeros(1)}, type=Imu),))
@@ -436,7 +437,7 @@ def test_clocks_that_a_bag_cannot_name_are_said(tmp_path: Path):
 
 def made(kind: type, load_one: Any, name: str = "It") -> Recording:
     """Return a recording of payloads that have no files."""
-    table = arrow.table(T, {PAYLOAD: arrow.strings(["w", "x", "y", "z"])})
+    table = arrow.table(TIMES_NS, {PAYLOAD: arrow.strings(["w", "x", "y", "z"])})
     return Recording("made", (Stream(name, kind, table, loader=load_one, frame="f"),))
 
 
@@ -471,7 +472,7 @@ def test_pixels_that_ros_has_no_word_for_are_said(pixels: np.ndarray, said: str,
 
 def test_a_path_in_the_plane_has_a_height_of_0(tmp_path: Path):
     flat = np.column_stack([np.arange(4.0), np.ones(4), np.full(4, np.nan)])
-    assert write(made(Trajectory, lambda _: Trajectory(T, flat), "Plan"), tmp_path / "out.mcap") == ()
+    assert write(made(Trajectory, lambda _: Trajectory(TIMES_NS, flat), "Plan"), tmp_path / "out.mcap") == ()
     (back,) = transect.open(tmp_path / "out.mcap", format="rosbag").streams
     assert back[0].value.positions.tolist() == [[float(k), 1.0, 0.0] for k in range(4)]
 
@@ -480,8 +481,8 @@ def test_lists_of_structures_that_columns_cannot_hold_are_said_to_be_empty(tmp_p
     def say(make: bags.Make) -> list[bags.Message]:
         pairs = [make("diagnostic_msgs/KeyValue", "volts", "24")]
         status = make("diagnostic_msgs/DiagnosticStatus", 2, "drive", "hot", "7", pairs)
-        array = make("diagnostic_msgs/DiagnosticArray", make.header(START, ""), [status, status])
-        return [("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", START, array)]
+        array = make("diagnostic_msgs/DiagnosticArray", make.header(START_NS, ""), [status, status])
+        return [("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", START_NS, array)]
 
     rec = transect.open(bags.write(tmp_path, "ros1", say), format="rosbag")
     said = write(rec, tmp_path / "out.mcap")

@@ -15,7 +15,7 @@ import av
 import numpy as np
 import pytest
 from tests.datasets.ameds.sample import stored_zip
-from tests.formats.films import GROUP, HEIGHT, WIDTH, film, number_of, packets
+from tests.formats.films import HEIGHT_PX, KEY_FRAME_STEP, WIDTH_PX, film, number_of, packets
 
 import transect
 from transect.errors import MissingExtraError, ParseError, UnknownFormatError
@@ -53,7 +53,7 @@ def test_every_frame_is_found_in_any_order(tmp_path: Path, name: str) -> None:
     for number in (0, 1, 2, 39, 38, *range(10, 30), *order):
         assert number_of(stream[number].value.data) == number
     image = stream[7].value
-    assert (image.mode, image.data.shape, image.t_ns) == ("rgb", (HEIGHT, WIDTH, 3), stream.t_ns[7])
+    assert (image.mode, image.data.shape, image.t_ns) == ("rgb", (HEIGHT_PX, WIDTH_PX, 3), stream.t_ns[7])
 
 
 def test_frames_have_the_bytes_that_the_decoder_gives_in_one_go(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def shows(stream: Stream, number: int) -> bool:
 def test_damaged_frames_are_refused_and_those_after_the_next_key_frame_are_good(tmp_path: Path) -> None:
     """A decoder makes wrong pictures from what it could not decode, and does not say so."""
     data = bytearray(film(40, codec="mpeg4"))
-    place, size = packets(bytes(data))[GROUP + 4]
+    place, size = packets(bytes(data))[KEY_FRAME_STEP + 4]
     data[place : place + size] = bytes(size)
     stream = opened(tmp_path, bytes(data))
     assert len(stream) == 40
@@ -146,9 +146,9 @@ def test_damaged_frames_are_refused_and_those_after_the_next_key_frame_are_good(
     ]
     lost = set(range(40)) - set(good)
     assert lost
-    assert min(lost) >= GROUP + 4
-    assert set(range(GROUP + 4)) | {39} <= set(good)
-    assert len(lost) < 2 * GROUP
+    assert min(lost) >= KEY_FRAME_STEP + 4
+    assert set(range(KEY_FRAME_STEP + 4)) | {39} <= set(good)
+    assert len(lost) < 2 * KEY_FRAME_STEP
 
 
 def test_a_film_in_a_zip_is_read_there(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from transect.recording import Recording, Stream, arrow, stream_of_values
 from transect.recording.arrow import PAYLOAD
 from transect.types import Image, Imu
 
-START = 1_656_936_023_000_000_000
-TIMES = START + np.array([0, 40, 70, 200, 201, 500]) * 1_000_000
+START_NS = 1_656_936_023_000_000_000
+TIMES_NS = START_NS + np.array([0, 40, 70, 200, 201, 500]) * 1_000_000
 
 
-def camera(name: str = "Cam", times: np.ndarray = TIMES, size: tuple[int, int] | None = None) -> Stream:
+def camera(name: str = "Cam", times: np.ndarray = TIMES_NS, size: tuple[int, int] | None = None) -> Stream:
     """Return pictures whose bars are their number; number 2 is damaged where the name says so."""
 
     def load(row: Mapping[str, Any]) -> Image:
@@ -33,14 +33,14 @@ def camera(name: str = "Cam", times: np.ndarray = TIMES, size: tuple[int, int] |
 
 
 def test_a_film_has_each_frame_at_its_time(tmp_path: Path) -> None:
-    imu = stream_of_values("Imu", TIMES, {"acc_x": np.zeros(6)}, type=Imu)
+    imu = stream_of_values("Imu", TIMES_NS, {"acc_x": np.zeros(6)}, type=Imu)
     said = formats.write(Recording("day", (camera(), imu)), tmp_path / "cam.mp4", "mp4")
     assert said == (
         "Imu is a Imu and was not written",
         "Cam: a film is compressed with loss, and begins at 0 s",
     )
     film = transect.open(tmp_path / "cam.mp4").streams[0]
-    assert film.t_ns.tolist() == (TIMES - START).tolist()
+    assert film.t_ns.tolist() == (TIMES_NS - START_NS).tolist()
     assert [films.number_of(film[k].value.data) for k in range(6)] == list(range(6))
 
 
@@ -58,8 +58,8 @@ def test_several_cameras_become_a_folder_of_films(tmp_path: Path) -> None:
     ("stream", "kept", "reason"),
     [
         (camera("Damaged"), 5, "1 of 6"),
-        (camera(times=TIMES[[0, 1, 1, 2, 3, 4]]), 5, "1 images of another size, type or the same time"),
-        (camera(times=TIMES[::-1]), 6, ""),
+        (camera(times=TIMES_NS[[0, 1, 1, 2, 3, 4]]), 5, "1 images of another size, type or the same time"),
+        (camera(times=TIMES_NS[::-1]), 6, ""),
         (camera(size=(31, 47)), 6, "films are 46 x 30"),
     ],
 )
@@ -72,7 +72,7 @@ def test_what_cannot_be_filmed_is_left_out_and_said(
 
 
 def test_nothing_to_film_is_refused(tmp_path: Path) -> None:
-    imu = stream_of_values("Imu", TIMES, {"acc_x": np.zeros(6)}, type=Imu)
+    imu = stream_of_values("Imu", TIMES_NS, {"acc_x": np.zeros(6)}, type=Imu)
     with pytest.raises(UsageError, match="no images"):
         formats.write(Recording("day", (imu,)), tmp_path / "imu.mp4", "video")
     assert not list(tmp_path.iterdir())

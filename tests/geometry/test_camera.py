@@ -10,10 +10,10 @@ from transect.geometry import camera
 
 K = np.array([[458.654, 0, 367.215], [0, 457.296, 248.375], [0, 0, 1]])
 # EuRoC V1_01 cam0 as published in its sensor.yaml (radial-tangential, 752 x 480).
-EUROC = (-0.28340811, 0.07395907, 0.00019359, 1.76187114e-05)
+EUROC_DISTORTION = (-0.28340811, 0.07395907, 0.00019359, 1.76187114e-05)
 RADIAL_3 = (0.1, -0.2, 0.001, -0.002, 0.05)
-RATIONAL = (-0.5, 0.2, 1e-3, -5e-4, 0.05, -0.2, 0.1, 0.01)
-PINHOLES = [(), EUROC, RADIAL_3, RATIONAL]
+RATIONAL_DISTORTION = (-0.5, 0.2, 1e-3, -5e-4, 0.05, -0.2, 0.1, 0.01)
+PINHOLES = [(), EUROC_DISTORTION, RADIAL_3, RATIONAL_DISTORTION]
 FISHEYES = [(), (-0.01, 0.02, -0.005, 0.001), (0.01, -0.02, 0.003, -0.001)]
 ZERO = np.zeros(3)
 
@@ -115,7 +115,7 @@ def test_a_strong_barrel_is_undone_where_plain_fixed_point_iteration_fails():
 
 def test_a_point_behind_or_at_the_camera_has_no_pixel():
     points = [[0.1, 0.1, -1], [1, 1, 0], [0, 0, 0], [np.nan, 0, 1]]
-    assert np.isnan(camera.project(points, K, EUROC)).all()
+    assert np.isnan(camera.project(points, K, EUROC_DISTORTION)).all()
     assert np.isnan(camera.project([[0, 0, 0], [0, 0, -1]], K, model="fisheye")).all()
 
 
@@ -165,9 +165,9 @@ def test_projection_inverts_unprojection_with_skew():
 
 def test_empty_arrays_give_empty_arrays():
     for model in ("pinhole", "fisheye"):
-        assert camera.project(np.zeros((0, 3)), K, EUROC, model).shape == (0, 2)
-        assert camera.unproject(np.zeros((0, 2)), K, EUROC, model).shape == (0, 3)
-        assert camera.undistort(np.zeros((0, 2)), EUROC, model).shape == (0, 2)
+        assert camera.project(np.zeros((0, 3)), K, EUROC_DISTORTION, model).shape == (0, 2)
+        assert camera.unproject(np.zeros((0, 2)), K, EUROC_DISTORTION, model).shape == (0, 3)
+        assert camera.undistort(np.zeros((0, 2)), EUROC_DISTORTION, model).shape == (0, 2)
 
 
 def test_the_field_of_view_is_between_the_outer_edges():
@@ -214,10 +214,12 @@ def test_cropped_intrinsics_shift_the_pixels_and_leave_the_original_alone():
 
 
 def test_opencv_zeros_after_the_eighth_coefficient_are_accepted_and_others_refused():
-    padded = (*RATIONAL, 0, 0, 0, 0, 0, 0)
-    np.testing.assert_array_equal(camera.distort([0.3, 0.2], padded), camera.distort([0.3, 0.2], RATIONAL))
+    padded = (*RATIONAL_DISTORTION, 0, 0, 0, 0, 0, 0)
+    np.testing.assert_array_equal(
+        camera.distort([0.3, 0.2], padded), camera.distort([0.3, 0.2], RATIONAL_DISTORTION)
+    )
     with pytest.raises(GeometryError, match="thin prism"):
-        camera.distort([0.3, 0.2], (*RATIONAL, 0.1, 0, 0, 0))
+        camera.distort([0.3, 0.2], (*RATIONAL_DISTORTION, 0.1, 0, 0, 0))
 
 
 def test_wrong_numbers_of_coefficients_models_and_matrices_are_refused():

@@ -19,21 +19,21 @@ def cloud():
 
 def test_shot_is_what_pcl_says_to_its_single_precision(cloud):
     rows, theirs = pcl_cloud.answers("shot")
-    assert theirs.shape == (pcl_cloud.KEYPOINTS, 352)
+    assert theirs.shape == (pcl_cloud.KEYPOINT_COUNT, 352)
     ours = descriptors.shot(*cloud, pcl_cloud.RADIUS, rows)
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_pfh_is_what_pcl_says_in_percent_to_its_single_precision(cloud):
     rows, theirs = pcl_cloud.answers("pfh")
-    assert theirs.shape == (pcl_cloud.KEYPOINTS, 125)
+    assert theirs.shape == (pcl_cloud.KEYPOINT_COUNT, 125)
     ours = descriptors.pfh(*cloud, pcl_cloud.RADIUS, rows)
     np.testing.assert_allclose(100 * ours, theirs, atol=1e-3)
 
 
 def test_harris_responses_are_those_of_pcl(cloud):
     _, theirs = pcl_cloud.answers("harris")
-    ours = surfaces.harris_responses(*cloud, pcl_cloud.CORNER)
+    ours = surfaces.harris_responses(*cloud, pcl_cloud.CORNER_SIZE)
     known = np.isfinite(ours)
     assert np.count_nonzero(known) > 480  # PCL gives a response with fewer neighbours, too
     np.testing.assert_allclose(ours[known], theirs[0, known], atol=1e-7)

@@ -17,21 +17,29 @@ from transect.geometry.interpolation import (
     nearest_index,
 )
 
-NOW = 1_656_000_000_123_456_789  # a float64 of this size moves in steps of 256 ns
-AXIS = NOW + np.array([0, 10, 20, 40])
+NOW_NS = 1_656_000_000_123_456_789  # a float64 of this size moves in steps of 256 ns
+TIMES_NS = NOW_NS + np.array([0, 10, 20, 40])
 
-times = st.lists(st.integers(NOW - 1000, NOW + 1000), min_size=1, max_size=12)
+times = st.lists(st.integers(NOW_NS - 1000, NOW_NS + 1000), min_size=1, max_size=12)
 
 
 # Nearest
 
 
 def test_the_nearest_sample_and_the_earlier_of_two_as_near():
-    assert nearest_index(AXIS, NOW + np.array([-5, 4, 5, 6, 30, 31, 99])).tolist() == [0, 0, 0, 1, 2, 3, 3]
+    assert nearest_index(TIMES_NS, NOW_NS + np.array([-5, 4, 5, 6, 30, 31, 99])).tolist() == [
+        0,
+        0,
+        0,
+        1,
+        2,
+        3,
+        3,
+    ]
 
 
 def test_beyond_the_tolerance_there_is_no_nearest_sample():
-    assert nearest_index(AXIS, NOW + np.array([-3, -2, 12, 13, 43]), tolerance_ns=2).tolist() == [
+    assert nearest_index(TIMES_NS, NOW_NS + np.array([-3, -2, 12, 13, 43]), tolerance_ns=2).tolist() == [
         -1,
         0,
         1,
@@ -42,8 +50,8 @@ def test_beyond_the_tolerance_there_is_no_nearest_sample():
 
 def test_the_extreme_times_that_stand_for_no_time_are_near_nothing():
     extremes = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
-    assert nearest_index(AXIS, extremes, tolerance_ns=10**9).tolist() == [-1, -1]
-    assert np.isnan(bracket(AXIS, extremes, Limits(beyond_ns=10**9)).fraction).all()
+    assert nearest_index(TIMES_NS, extremes, tolerance_ns=10**9).tolist() == [-1, -1]
+    assert np.isnan(bracket(TIMES_NS, extremes, Limits(beyond_ns=10**9)).fraction).all()
 
 
 @given(times, times)
@@ -57,63 +65,65 @@ def test_nearest_is_what_trying_all_samples_finds(axis, query):
 
 
 def test_brackets_by_hand():
-    around = bracket(AXIS, NOW + np.array([0, 5, 20, 35, 40]))
+    around = bracket(TIMES_NS, NOW_NS + np.array([0, 5, 20, 35, 40]))
     assert around.left.tolist() == [0, 0, 2, 2, 3]
     assert around.right.tolist() == [1, 1, 3, 3, 3]
     assert around.fraction.tolist() == [0, 0.5, 0, 0.75, 0]
 
 
 def test_outside_the_samples_is_nan_unless_held():
-    query = NOW + np.array([-6, -5, 45, 46])
-    assert np.isnan(bracket(AXIS, query).fraction).all()
-    np.testing.assert_array_equal(bracket(AXIS, query, Limits(beyond_ns=5)).fraction, [np.nan, 0, 0, np.nan])
+    query = NOW_NS + np.array([-6, -5, 45, 46])
+    assert np.isnan(bracket(TIMES_NS, query).fraction).all()
+    np.testing.assert_array_equal(
+        bracket(TIMES_NS, query, Limits(beyond_ns=5)).fraction, [np.nan, 0, 0, np.nan]
+    )
 
 
 def test_in_a_long_gap_is_nan_but_not_on_its_ends():
-    fraction = bracket(AXIS, NOW + np.array([15, 20, 30, 40]), Limits(gap_ns=10)).fraction
+    fraction = bracket(TIMES_NS, NOW_NS + np.array([15, 20, 30, 40]), Limits(gap_ns=10)).fraction
     np.testing.assert_array_equal(fraction, [0.5, 0, np.nan, 0])
 
 
 def test_an_error_on_request_says_when_and_why():
     with pytest.raises(GeometryError, match="2 query times are outside") as caught:
-        bracket(AXIS, NOW + np.array([5, 30, 50]), Limits(gap_ns=10, otherwise="error"))
-    assert caught.value.where == f"first at {NOW + 30} ns"
-    assert bracket(AXIS, [NOW + 5], Limits(gap_ns=10, otherwise="error")).fraction.tolist() == [0.5]
+        bracket(TIMES_NS, NOW_NS + np.array([5, 30, 50]), Limits(gap_ns=10, otherwise="error"))
+    assert caught.value.where == f"first at {NOW_NS + 30} ns"
+    assert bracket(TIMES_NS, [NOW_NS + 5], Limits(gap_ns=10, otherwise="error")).fraction.tolist() == [0.5]
 
 
 def test_of_samples_with_equal_times_the_last_counts():
-    axis = NOW + np.array([0, 10, 10, 20])
+    axis = NOW_NS + np.array([0, 10, 10, 20])
     np.testing.assert_array_equal(
-        interpolate_columns(axis, [0, 1, 2, 4], NOW + np.array([5, 10, 15])), [0.5, 2, 3]
+        interpolate_columns(axis, [0, 1, 2, 4], NOW_NS + np.array([5, 10, 15])), [0.5, 2, 3]
     )
 
 
 def test_a_single_sample_answers_for_its_own_time_only():
     np.testing.assert_array_equal(
-        interpolate_columns([NOW], [7.0], [NOW - 1, NOW, NOW + 1]), [np.nan, 7, np.nan]
+        interpolate_columns([NOW_NS], [7.0], [NOW_NS - 1, NOW_NS, NOW_NS + 1]), [np.nan, 7, np.nan]
     )
 
 
 def test_an_axis_without_samples_or_out_of_order_or_in_floats_is_refused():
     with pytest.raises(GeometryError, match="at least one sample"):
-        bracket([], [NOW])
+        bracket([], [NOW_NS])
     with pytest.raises(GeometryError, match="time decreases"):
         nearest_index([2, 1], [0])
     with pytest.raises(GeometryError, match="expected int64 nanoseconds"):
-        bracket(AXIS, [1.5e18])
+        bracket(TIMES_NS, [1.5e18])
 
 
 def test_no_queries_give_empty_arrays():
-    assert interpolate_columns(AXIS, np.zeros((4, 2)), []).shape == (0, 2)
-    assert interpolate_attitudes(AXIS, np.tile([0, 0, 0, 1.0], (4, 1)), []).shape == (0, 4)
-    assert nearest_index(AXIS, []).shape == (0,)
+    assert interpolate_columns(TIMES_NS, np.zeros((4, 2)), []).shape == (0, 2)
+    assert interpolate_attitudes(TIMES_NS, np.tile([0, 0, 0, 1.0], (4, 1)), []).shape == (0, 4)
+    assert nearest_index(TIMES_NS, []).shape == (0,)
 
 
 # Columns
 
 
 def test_a_nanosecond_counts_at_the_present_day():
-    values = interpolate_columns([NOW, NOW + 4], [0.0, 1.0], NOW + np.arange(5))
+    values = interpolate_columns([NOW_NS, NOW_NS + 4], [0.0, 1.0], NOW_NS + np.arange(5))
     np.testing.assert_array_equal(values, [0, 0.25, 0.5, 0.75, 1])
 
 
@@ -123,24 +133,24 @@ def test_columns_agree_with_numpy_on_small_numbers(axis, query):
     values = np.random.default_rng(0).normal(size=(len(axis), 2))
     ours = interpolate_columns(axis, values, query)
     for column in range(2):
-        expected = np.interp(query - NOW, axis - NOW, values[:, column], left=np.nan, right=np.nan)
+        expected = np.interp(query - NOW_NS, axis - NOW_NS, values[:, column], left=np.nan, right=np.nan)
         np.testing.assert_allclose(ours[:, column], expected, atol=1e-12)
 
 
 def test_a_nan_sample_spoils_its_neighbourhood_only():
     values = [[0.0, 1.0], [np.nan, 2.0], [2.0, 3.0], [4.0, 5.0]]
-    found = interpolate_columns(AXIS, values, NOW + np.array([0, 5, 15, 20, 30]))
+    found = interpolate_columns(TIMES_NS, values, NOW_NS + np.array([0, 5, 15, 20, 30]))
     np.testing.assert_array_equal(found[:, 0], [0, np.nan, np.nan, 2, 3])
     np.testing.assert_array_equal(found[:, 1], [1, 1.5, 2.5, 3, 4])
 
 
 def test_unequal_lengths_and_odd_shapes_are_refused():
     with pytest.raises(GeometryError, match=r"times \(4,\), values \(3,\)"):
-        interpolate_columns(AXIS, [1, 2, 3], [NOW])
+        interpolate_columns(TIMES_NS, [1, 2, 3], [NOW_NS])
     with pytest.raises(GeometryError, match=r"expected shape \(n,\) or \(n, k\), got \(4, 1, 1\)"):
-        interpolate_columns(AXIS, np.zeros((4, 1, 1)), [NOW])
+        interpolate_columns(TIMES_NS, np.zeros((4, 1, 1)), [NOW_NS])
     with pytest.raises(GeometryError, match=r"times \(\), values \(4,\)"):
-        interpolate_columns(NOW, np.zeros(4), [NOW])
+        interpolate_columns(NOW_NS, np.zeros(4), [NOW_NS])
 
 
 # Attitudes and poses
@@ -154,7 +164,7 @@ def test_attitudes_agree_with_scipy(q, query):
     seconds = np.linspace(0, 1, len(q))
     axis = np.round(seconds * 10**9).astype(np.int64)
     expected = Slerp(axis / 1e9, Rotation.from_quat(q))(np.array(query) / 1e9).as_quat()
-    ours = interpolate_attitudes(NOW + axis, q, NOW + np.array(query))
+    ours = interpolate_attitudes(NOW_NS + axis, q, NOW_NS + np.array(query))
     assert np.all(rotations.angle_between(ours, expected) < 1e-6)
 
 
@@ -166,14 +176,14 @@ def test_attitudes_with_flipped_signs_go_the_short_way():
 
 def test_a_zero_quaternion_was_not_measured_and_spoils_its_neighbourhood_only():
     q = np.array([[0, 0, 0, 1.0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1]])
-    found = interpolate_attitudes(AXIS, q, NOW + np.array([0, 5, 20, 30]))
+    found = interpolate_attitudes(TIMES_NS, q, NOW_NS + np.array([0, 5, 20, 30]))
     np.testing.assert_array_equal(np.isnan(found).all(axis=1), [False, True, False, False])
 
 
 def test_poses_move_straight_and_turn_evenly():
     positions = np.array([[0.0, 0, 0], [10, 20, 30]])
     q = rotations.quaternion_from_euler("z", [[0.0], [1.0]])
-    where, attitude = interpolate_poses([NOW, NOW + 100], positions, q, [NOW + 25, NOW + 101])
+    where, attitude = interpolate_poses([NOW_NS, NOW_NS + 100], positions, q, [NOW_NS + 25, NOW_NS + 101])
     np.testing.assert_allclose(where, [[2.5, 5, 7.5], [np.nan] * 3])
     np.testing.assert_allclose(rotations.euler_from_quaternion("rpy", attitude[0]), [0, 0, 0.25], atol=1e-15)
     assert np.isnan(attitude[1]).all()
@@ -181,9 +191,9 @@ def test_poses_move_straight_and_turn_evenly():
 
 def test_many_poses_are_the_same_as_one_at_a_time_across_chunks():
     rng = np.random.default_rng(5)
-    axis = NOW + np.arange(50) * 1000
+    axis = NOW_NS + np.arange(50) * 1000
     positions, q = rng.normal(size=(50, 3)), rng.normal(size=(50, 4))
-    query = NOW + rng.integers(0, 49_000, BATCH_SAMPLES + 10)
+    query = NOW_NS + rng.integers(0, 49_000, BATCH_SAMPLES + 10)
     where, attitude = interpolate_poses(axis, positions, q, query)
     for k in (0, BATCH_SAMPLES - 1, BATCH_SAMPLES, BATCH_SAMPLES + 9):
         one_where, one_attitude = interpolate_poses(axis, positions, q, query[k : k + 1])
@@ -193,4 +203,4 @@ def test_many_poses_are_the_same_as_one_at_a_time_across_chunks():
 
 def test_positions_and_attitudes_must_be_as_many():
     with pytest.raises(GeometryError, match=r"positions \(4, 3\), quaternions \(3, 4\)"):
-        interpolate_poses(AXIS, np.zeros((4, 3)), np.zeros((3, 4)), [NOW])
+        interpolate_poses(TIMES_NS, np.zeros((4, 3)), np.zeros((3, 4)), [NOW_NS])

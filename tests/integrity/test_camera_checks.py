@@ -20,7 +20,7 @@ from transect.types import Image, Odometry, RadarSpectrum, Verdict
 from .recordings import START_NS
 
 CAMERA = ("C07", "C08", "C09", "C10", "C11", "X02")
-SECONDS, RATE = 16, 4
+DURATION_S, RATE_HZ = 16, 4
 
 Paint = Callable[[float, np.ndarray], np.ndarray]
 
@@ -43,14 +43,14 @@ def camera(
         pixels = grey if infrared else np.repeat(grey[..., None], 3, axis=2)
         return Image(pixels, "thermal" if infrared else "rgb", int(row["t_ns"]), name)
 
-    t_ns = START_NS + np.arange(SECONDS * RATE) * (NS // RATE)
+    t_ns = START_NS + np.arange(DURATION_S * RATE_HZ) * (NS // RATE_HZ)
     table = arrow.table(t_ns, {"payload": arrow.strings([f"{i}.png" for i in range(len(t_ns))])})
     tag = "infrared" if infrared else "visual"
     return Stream(name, Image, table, tag=tag, frame=name, loader=load)
 
 
 def wheels(speed: float) -> Stream:
-    t_ns = START_NS + np.arange(SECONDS * 10) * (NS // 10)
+    t_ns = START_NS + np.arange(DURATION_S * 10) * (NS // 10)
     still = dict.fromkeys(("vy", "vz", "wx", "wy", "wz"), np.zeros(len(t_ns)))
     return stream_of_values("odom", t_ns, {"vx": np.full(len(t_ns), speed), **still}, type=Odometry)
 
@@ -156,7 +156,7 @@ def test_each_image_is_decoded_once_and_no_more_than_asked_for(monkeypatch: pyte
 
     monkeypatch.setattr(ImageStatistics, "__init__", count)
     judge(recording())
-    assert rows == list(range(SECONDS * RATE))
+    assert rows == list(range(DURATION_S * RATE_HZ))
 
 
 def test_a_picture_of_a_radar_is_no_camera_s():

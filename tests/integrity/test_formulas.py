@@ -27,7 +27,7 @@ from transect.types import (
 )
 
 from .recordings import START_NS, winding
-from .test_what_is_missing import ACC, GRAVITY, GYRO, NO_ACC, NO_GYRO, gps, imu, noise, steady, wheels
+from .test_what_is_missing import ACC, GRAVITY_M_S2, GYRO, NO_ACC, NO_GYRO, gps, imu, noise, steady, wheels
 
 
 def judge(
@@ -83,7 +83,7 @@ def test_a_receiver_without_fix_types_positions_and_deviations_is_not_judged() -
     assert {v.reason for v in judge("E03", gps(lat=None, lon=None))} == {"TOO_FEW"}
 
 
-def test_a_receiver_that_comes_back_after_a_tunnel_has_no_spike() -> None:
+def test_a_receiver_that_returns_after_a_tunnel_has_no_spike() -> None:
     """After 3 s the positions before lead nowhere: what they foretell would be hundreds of metres off."""
     before = gps(seconds=40)
     t_s = (before.t_ns - START_NS) / NS
@@ -164,9 +164,9 @@ def test_fixes_that_were_never_positions_have_no_scatter_and_their_gate_is_judge
 
 
 @pytest.mark.parametrize(("part", "raw"), [(0.0, "OK"), (0.04, "SUSPECT"), (0.2, "BAD")])
-def test_a_known_end_of_the_range_counts_whatever_was_usual(part: float, raw: str) -> None:
+def test_a_known_end_of_the_range_counts_for_any_history(part: float, raw: str) -> None:
     """SUSPECT from 1 % of the samples of a window on, BAD from 10 %; 2 g are 19.6 m/s2."""
-    force = np.tile(GRAVITY + np.linspace(0, 1, 50), 12)
+    force = np.tile(GRAVITY_M_S2 + np.linspace(0, 1, 50), 12)
     force[np.arange(600) % 50 < round(50 * part)] = 19.7  # above the end: it is cut off in filters later
     config = "checks: {saturation: {params: {acceleration: 19.6}}}"
     found = judge("S02", imu(acc_x=force), config=config)
@@ -178,7 +178,9 @@ def test_a_known_end_of_the_range_counts_whatever_was_usual(part: float, raw: st
 def test_noise_is_held_against_the_data_sheet_from_the_first_windows_on(factor: float, raw: str) -> None:
     """Densities N give sigma = N sqrt(f): at 100 Hz ten times N. Limits 1.5 and 3."""
     columns: dict[str, Any] = {name: noise(factor * 0.002, seed=k) for k, name in enumerate(GYRO)}
-    columns |= {name: noise(factor * 0.02, GRAVITY * (name == "acc_z"), 9 + k) for k, name in enumerate(ACC)}
+    columns |= {
+        name: noise(factor * 0.02, GRAVITY_M_S2 * (name == "acc_z"), 9 + k) for k, name in enumerate(ACC)
+    }
     config = "checks: {noise: {params: {gyro_density: 0.0002, acc_density: 0.002}}}"
     found = judge("S05", imu(rate=100, **columns), config=config)
     assert {v.raw for v in found[4:8]} == {raw}
@@ -218,7 +220,7 @@ def test_a_receiver_that_has_another_ones_position_exchanged_is_named() -> None:
     assert (last.raw, last.reason, last.evidence["exchanged"]) == ("BAD", "DISAGREE", 1.0)
 
 
-def test_joints_of_which_only_speeds_are_known_are_not_taken_to_rest() -> None:
+def test_joints_with_speeds_only_do_not_count_as_at_rest() -> None:
     """Without positions nothing tells that they stood still: speeds that repeat for long are not stuck."""
     turning = np.random.default_rng(0).normal(0, 0.1, (300, 2))
     turning[150:] = 0.0
@@ -244,7 +246,7 @@ def test_an_inertial_sensor_that_is_mounted_upside_down_is_named(degrees: float,
 def test_gravity_that_turns_on_a_robot_that_stands_is_suspect_at_most(degrees: float, raw: str) -> None:
     """Limits 0.5 and 2 degrees; without another range sensor the robot may have been tilted."""
     turned = np.radians(degrees) * (np.arange(600) >= 300)
-    force = {"acc_x": GRAVITY * np.sin(turned), "acc_z": GRAVITY * np.cos(turned)}
+    force = {"acc_x": GRAVITY_M_S2 * np.sin(turned), "acc_z": GRAVITY_M_S2 * np.cos(turned)}
     found = judge("X04", imu(**force, acc_y=noise(0.001)), wheels(speed=0.0))
     assert {v.reason for v in found[:3]} == {"LEARNING"}
     assert {v.raw for v in found[3:6]} == {"OK"}
@@ -252,10 +254,10 @@ def test_gravity_that_turns_on_a_robot_that_stands_is_suspect_at_most(degrees: f
     assert found[-1].evidence["turned"] == pytest.approx(degrees, abs=0.05)
 
 
-def test_what_was_felt_before_a_drive_is_learned_anew_after_it() -> None:
+def test_what_was_felt_before_a_drive_is_learned_again_after_it() -> None:
     """A robot that drives up a slope and stands there has not been knocked."""
     slope = np.radians(8.0) * (np.arange(1000) >= 450)
-    force = {"acc_x": GRAVITY * np.sin(slope), "acc_z": GRAVITY * np.cos(slope)}
+    force = {"acc_x": GRAVITY_M_S2 * np.sin(slope), "acc_z": GRAVITY_M_S2 * np.cos(slope)}
     drives = wheels(speed=lambda t: np.where((t >= 8) & (t < 11), 1.0, 0.0), seconds=20)
     found = judge("X04", imu(20, **force), drives)
     assert {v.reason for v in found[8:11]} == {"MOVING"}
@@ -271,7 +273,7 @@ def test_an_arm_needs_turns_an_odometry_and_something_that_shows_turns() -> None
     rates = {name: np.asarray(recording["odom"][name]) for name in ("vx", "vy", "vz")}
     odom = stream_of_values("odom", recording["odom"].t_ns, rates, type=Odometry)
     assert judge("X10", recording["gps"], odom, frames=recording.frames)[-1].reason == "NO_PEER"
-    falling = imu(40, acc_z=noise(0.02), gyro_z=0.3)  # nothing tells which way is up
+    falling = imu(40, acc_z=noise(0.02), gyro_z=0.3)  # nothing determines which way is up
     assert judge("X10", recording["gps"], falling, frames=recording.frames)[-1].reason == "NO_PEER"
     straight = [gps(40, frame="antenna"), wheels(seconds=40)]
     assert judge("X10", *straight, frames=recording.frames)[-1].reason == "NO_TURNS"
@@ -416,8 +418,8 @@ def test_a_sensor_that_goes_on_at_another_rate_has_lost_no_samples() -> None:
     assert judge("T03", fixes)[-1].reason == "RATE"
 
 
-def test_wheels_of_which_only_a_part_is_known_move_by_that_part() -> None:
-    """Wheels of a column each; of two the one that is known tells the speed."""
+def test_partly_known_wheels_move_by_the_known_part() -> None:
+    """Wheels of a column each; of two the known one gives the speed."""
     rims = np.column_stack([np.ones(240), np.full(240, np.nan)])
     legs = steady("legs", WheelState, {"wheel_velocity": rims}, 20)
     fixes = gps()
@@ -426,7 +428,7 @@ def test_wheels_of_which_only_a_part_is_known_move_by_that_part() -> None:
     assert last.evidence["measured"] == pytest.approx(0.0, abs=0.05)
 
 
-def test_a_twist_without_velocities_tells_nothing_of_motion() -> None:
+def test_a_twist_without_velocities_does_not_show_motion() -> None:
     """S01 asks whether the robot moves meanwhile: a twist with turn rates alone that is at rest says no."""
     fixes = gps(lat=0.6, lon=-1.0, seconds=20)
     for columns, raw in (({"wz": 0.0}, "OK"), ({"wz": 0.5}, "BAD"), ({"temperature": 1.0}, "UNKNOWN")):

@@ -276,7 +276,7 @@ def test_a_cloud_from_the_first_second_is_not_a_knocked_laser():
     assert {v.reason for v in verdicts if v.state in ("SUSPECT", "BAD")} == set()
 
 
-def test_a_recording_that_begins_in_a_cloud_is_learned_anew():
+def test_a_recording_that_begins_in_a_cloud_is_learned_again():
     found = judge(inject(yard(), "smoke", severity=0.9, seed=3, start="+0s", end="+8s")[0])["C02"]
     assert {each.state for each in found[20:]} == {"OK"}
 

@@ -67,7 +67,7 @@ def still() -> Recording:
 
 
 def test_a_laser_with_wrong_ranges_contradicts_others_that_see_the_same_surface(still: Recording):
-    """Of two it cannot be told which is wrong; of three the one is named that contradicts both."""
+    """With two sensors the wrong one is ambiguous; with three it is the one that contradicts both others."""
     assert {v.state for v in check(still, checks=["X03"])} == {"OK"}
     wrong, _ = inject(still, "bias_step", 1.0, streams=["flat"], start="+5s", end="+8s")
     two = wrong.replace(streams=tuple(s for s in wrong if s.name != "lidar"))
@@ -123,7 +123,7 @@ def test_a_sensor_that_was_knocked_by_a_degree_is_named_at_once(
 
 
 def test_a_robot_that_was_pushed_has_no_loose_sensors():
-    """Both lasers turn alike, and no wheel tells; alone it is doubted, and not declared."""
+    """Both lasers turn alike, and no wheel observes it; alone it is suspect, and not declared."""
     still = hall(seconds=10)
     turned = np.eye(4)
     c, s = np.cos(0.03), np.sin(0.03)

@@ -263,7 +263,7 @@ def test_odometry_that_wavers_on_a_drive_and_then_stands_is_not_stuck() -> None:
     assert found.select(stream="odom", raw=("SUSPECT", "BAD")).column("reason") == []
 
 
-def test_wheels_that_only_tell_how_they_are_steered_are_not_stuck() -> None:
+def test_wheels_with_steering_angles_only_are_not_stuck() -> None:
     recording = drive(20)
     steering = stream_of_values(
         "wheels", recording["odom"].t_ns, {"steering": [[0.1, 0.1]] * 400, "roll": [[0.0, 0.0]] * 400,
@@ -286,7 +286,7 @@ def test_a_window_without_data_is_bad_and_not_absent() -> None:
 
 
 @pytest.mark.parametrize(("stamps_jump", "busy"), [(True, True), (False, True), (True, False)])
-def test_a_clock_that_goes_back_by_one_step_is_told_where_the_recorder_is_busy(
+def test_a_clock_that_goes_back_by_one_step_is_reported_where_the_recorder_is_busy(
     stamps_jump: bool, busy: bool
 ) -> None:
     """Back by one step looks as a row that is there twice, but for log times; a late recorder is no jump."""
@@ -481,7 +481,7 @@ def test_without_log_times_a_jump_shows_by_its_phase_and_whole_steps_are_a_gap(j
 
 
 @pytest.mark.parametrize(("every", "said"), [(0, [15]), (97, [])])
-def test_a_leap_by_two_steps_is_said_where_a_stream_never_leaps(every: int, said: list[int]):
+def test_a_jump_by_two_steps_is_reported_where_a_stream_never_jumps(every: int, said: list[int]):
     """At 100 Hz a clock that jumps ahead by 20 ms leaves the stamps of two lost samples."""
     steps = np.full(3000, 10_000_000)
     steps[1500] += 20_000_000
@@ -491,7 +491,7 @@ def test_a_leap_by_two_steps_is_said_where_a_stream_never_leaps(every: int, said
     columns = {"vx": np.random.default_rng(0).normal(size=len(t_ns))}
     for log_ns in (None, t_ns + 1_000_000):
         stream = stream_of_values("speed", t_ns, columns, type=Twist, log_ns=log_ns)
-        found = check(Recording("leap", (stream,)), checks=["T02", "T06"]).select(raw=("SUSPECT", "BAD"))
+        found = check(Recording("jump", (stream,)), checks=["T02", "T06"]).select(raw=("SUSPECT", "BAD"))
         assert set(found.column("reason")) <= {"GAP"}
         assert [round((t - START_NS) / NS) for t in found.column("t0_ns")] == (said if log_ns is None else [])
         assert all(each.evidence["jump"] == pytest.approx(0.02) for each in found)

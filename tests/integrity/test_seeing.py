@@ -82,7 +82,7 @@ def test_heat_is_no_light() -> None:
     assert {(v.reason, v.note) for v in alone} == {("NO_PEER", "it is the infrared camera")}
 
 
-def test_a_line_that_is_another_one_and_as_clear_is_learned_anew_after_ten_windows() -> None:
+def test_a_line_that_is_another_one_and_as_clear_is_learned_again_after_ten_windows() -> None:
     scenes = [np.repeat(rough(seed)[..., None], 3, axis=2).astype(np.uint8) for seed in (1, 2)]
     eye_ = drawn(lambda t: scenes[t >= 8], "rgb", seconds=24)
     still: dict[str, Any] = dict.fromkeys(("vx", "vy", "vz", "wx", "wy", "wz"), 0.0)
@@ -95,7 +95,7 @@ def test_a_line_that_is_another_one_and_as_clear_is_learned_anew_after_ten_windo
     assert said[21:] == [""] * 3
 
 
-def test_a_camera_whose_images_change_their_size_is_learned_anew() -> None:
+def test_a_camera_whose_images_change_their_size_is_learned_again() -> None:
     """The line of another size cannot be held against what was usual."""
     view = drawn(lambda t: rough(3, (48, 64) if t < 6 else (48, 80)).astype(np.uint8), seconds=12)
     still = recording(view)
@@ -108,7 +108,7 @@ def test_a_camera_whose_images_change_their_size_is_learned_anew() -> None:
 @pytest.mark.parametrize(
     ("speed", "raw", "reason"), [(0.0, "UNKNOWN", "AT_REST"), (1.0, "BAD", "FROZEN_IMAGE")]
 )
-def test_a_camera_that_never_gave_two_images_is_believed_while_the_robot_stands(
+def test_a_camera_that_never_gave_two_images_is_accepted_while_the_robot_stands(
     speed: float, raw: str, reason: str
 ) -> None:
     same = drawn(lambda t: rough(4).astype(np.uint8), seconds=16)
@@ -153,7 +153,7 @@ def test_a_pair_that_cannot_be_followed_says_what_it_lacks(number: str) -> None:
     assert {v.reason for v in stereo(number, left, early)[5:]} == {"NO_PEER"}
 
 
-def test_images_without_a_feature_have_no_matches_that_tell_the_sides() -> None:
+def test_images_without_a_feature_have_no_matches_that_determine_the_sides() -> None:
     plain = [
         changed(eye(name, side), lambda image: dataclasses.replace(image, data=np.full_like(image.data, 90)))
         for name, side in (("left", 0), ("right", 1))

@@ -28,17 +28,17 @@ from transect.recording.plausibility import find_implausible
 from transect.simulation.faults import inject
 from transect.types import Imu, Verdict
 
-YEARS = 7 * 365 * 86_400 * NS
-HALF = 10 * NS
+SEVEN_YEARS_NS = 7 * 365 * 86_400 * NS
+TEN_SECONDS_NS = 10 * NS
 
 
-def with_silence(recording: Recording, silence_ns: int = YEARS) -> Recording:
+def with_silence(recording: Recording, silence_ns: int = SEVEN_YEARS_NS) -> Recording:
     """Return a recording whose second half comes much later."""
 
     def later(stream: Stream) -> Stream:
         t_ns = stream.t_ns.copy()
         begin = min(int(each.t_ns[0]) for each in recording)
-        t_ns[t_ns >= begin + HALF] += silence_ns
+        t_ns[t_ns >= begin + TEN_SECONDS_NS] += silence_ns
         at = stream.table.column_names.index("t_ns")
         return stream.replace(source=Parsed(stream.table.set_column(at, "t_ns", arrow.from_numpy(t_ns))))
 
@@ -94,8 +94,8 @@ def test_scores_and_strips_count_a_silence_by_its_length(verdicts: VerdictTable)
         assert report.mean_score == pytest.approx(0.0, abs=1e-6)
         cells = report.strip(60, report.span)
         assert (len(cells), set(cells[1:-1])) == (60, {"BAD"})
-        assert report.window_count == pytest.approx(YEARS / NS, rel=1e-3)
-        assert report.problems[0].seconds == pytest.approx(YEARS / NS, rel=1e-3)
+        assert report.window_count == pytest.approx(SEVEN_YEARS_NS / NS, rel=1e-3)
+        assert report.problems[0].seconds == pytest.approx(SEVEN_YEARS_NS / NS, rel=1e-3)
 
 
 def test_an_interval_counts_as_the_windows_that_it_stands_for() -> None:

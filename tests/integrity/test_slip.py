@@ -37,7 +37,8 @@ def drive(
 ) -> Recording:  # fmt: skip
     """Return wheels (20 Hz), gyroscopes (50 Hz) and fixes of an antenna at an arm, on a way that winds.
 
-    `slope` is in rad, `noise` in m; the error of fixes wanders by so many m, which is declared.
+    `slope` is in rad, `noise` in m; the error of fixes is a random walk with
+    steps of this size in m, which is declared.
     """
     rng, t = np.random.default_rng(3), np.arange(60 * 50) / 50
     t_ns = START_NS + np.rint(t * NS).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What looks like a fault and is none: commands, robots that stand, batches, one message of two kinds."""
+"""What looks like a fault and is not: commands, robots that stand, batches, one message of two kinds."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def poses(name: str, role: Role, until: float = 30.0) -> Stream:
 
 
 @pytest.mark.parametrize("role", ["truth", "estimate"])
-def test_truth_and_estimates_are_not_judged_whatever_they_are_called(role: Role) -> None:
+def test_truth_and_estimates_are_not_judged_under_any_name(role: Role) -> None:
     verdicts = check(Recording("robot", (poses("poses/track", role), *drive(30))))
     assert set(verdicts.column("stream")) == {"gps", "imu", "odom"}
     judged = check(Recording("robot", (poses("poses/track", "measurement"), *drive(30))))
@@ -150,7 +150,7 @@ def test_a_turn_that_falters_is_no_spike_if_the_gyroscope_felt_it(felt: bool) ->
     assert found == (set() if felt else {("odom", "S03", "SPIKES")})
 
 
-def test_noise_is_learned_anew_where_other_columns_have_values() -> None:
+def test_noise_is_learned_again_where_other_columns_have_values() -> None:
     """Another column is missing in the second half, as many as before: none of them got noisier."""
     rng = np.random.default_rng(3)
     values = rng.normal(size=(4000, 6)) * [0.01, 0.01, 0.2, 1e-3, 1e-3, 1e-3] + [0, 0, 9.8, 0, 0, 0]
@@ -177,7 +177,7 @@ def test_streams_in_the_order_of_a_tree_of_frames_are_named_as_not_checked(tmp_p
     assert "cmd_vel" in done.stdout
 
 
-def test_a_robot_that_sets_off_late_in_a_window_was_not_stuck_before() -> None:
+def test_a_robot_that_starts_late_in_a_window_was_not_stuck_before() -> None:
     """A receiver shows a metre of motion in the window in which the odometry ends a long stand."""
     t = np.arange(0, 20, 0.05)
     moved = np.clip(t - 12.4, 0, None) * 3.0

@@ -36,7 +36,7 @@ def declared(recording: Recording, fault: str, severity: float, stream: str, num
 def test_a_lost_fix_and_what_nobody_declares_are_no_faults_of_a_covariance() -> None:
     changed, _ = inject(declaring(), "gnss_float", 1.0, streams=["gps"], start="+22s", end="+32s")
     assert check(changed, checks=["E02", "E04"]).select(raw=("BAD", "SUSPECT")).column("check") == []
-    # In ROS a covariance of zeros from the beginning means that nobody knows it; that of an estimate means 0.
+    # In ROS a covariance of zeros from the start means that nobody knows it; that of an estimate means 0.
     unknown = np.zeros((40, 9))
     t_ns = START_NS + np.arange(40) * (NS // 10)
     imu = {f"{kind}_{axis}": np.zeros(40) for kind in ("acc", "gyro") for axis in "xyz"}
@@ -167,7 +167,7 @@ def test_a_well_described_robot_has_no_mistakes() -> None:
         ("copied_stream", "gps2", -1, "X08", "DUPLICATE", "gps;"),
     ],
 )
-def test_a_mistake_of_a_description_is_named_with_the_mend(
+def test_a_mistake_of_a_description_is_named_with_the_fix(
     fault: str, stream: str, axis: int, number: str, reason: str, word: str
 ) -> None:
     recording = winding()
@@ -184,7 +184,7 @@ def test_a_mistake_of_a_description_is_named_with_the_mend(
 
 
 @pytest.mark.parametrize(("severity", "state"), [(0.0, "OK"), (0.4, "SUSPECT"), (1.0, "BAD")])
-def test_an_antenna_that_is_not_where_its_mount_says_is_named_with_the_mend(
+def test_an_antenna_that_is_not_where_its_mount_says_is_named_with_the_fix(
     severity: float, state: str
 ) -> None:
     """Severity 1 is half a metre; the seed chooses the direction, mostly to the side."""
@@ -207,7 +207,7 @@ def test_an_antenna_that_is_not_where_its_mount_says_is_named_with_the_mend(
         ("times_in_microseconds", 1.0, "count us, not ns; multiply them by 1000"),
     ],
 )
-def test_times_that_are_off_by_hours_or_by_a_factor_are_named_with_the_mend(
+def test_times_that_are_off_by_hours_or_by_a_factor_are_named_with_the_fix(
     fault: str, severity: float, word: str
 ) -> None:
     changed, _ = inject(winding(12), fault, severity, seed=1, streams=["gps2"])
@@ -310,7 +310,7 @@ def test_of_three_streams_only_the_one_that_is_late_is_named() -> None:
     assert set(check(late, checks=["T08"]).select(raw=("SUSPECT", "BAD")).column("stream")) == {"odom"}
 
 
-def test_units_that_are_right_again_are_believed_within_half_a_minute() -> None:
+def test_units_that_are_right_again_are_accepted_within_half_a_minute() -> None:
     wrong, _ = inject(drive(80), "acceleration_in_g", 1.0, streams=["imu"], start="+0s", end="+35s")
     found = check(wrong, checks=["S06"]).select(raw="BAD")
     assert min(found.column("t1_ns")) <= START_NS + 5 * NS
@@ -360,7 +360,7 @@ def test_a_coarse_sensor_at_rest_and_one_that_is_stuck_are_not_saturated() -> No
 
 
 @pytest.mark.parametrize("step", [False, True])
-def test_spikes_in_a_row_are_masked_and_a_receiver_that_stepped_aside_is_believed_soon(step: bool) -> None:
+def test_spikes_in_a_row_are_masked_and_a_receiver_that_stepped_aside_is_accepted_again(step: bool) -> None:
     rng, rows = np.random.default_rng(2), np.arange(400)  # 100 Hz
     off = np.zeros(len(rows), bool)
     off[300 : 400 if step else 305] = True

@@ -17,8 +17,8 @@ from transect.types import CameraModel, Image, Record, Verdict
 
 from .recordings import START_NS
 
-SECONDS, RATE = 8, 4
-NEAR, FAR = 16, 6
+DURATION_S, RATE_HZ = 8, 4
+NEAR_DISPARITY_PX, FAR_DISPARITY_PX = 16, 6
 """Pixels of disparity of the lower and the upper half of what is seen."""
 K = np.array([[300.0, 0.0, 159.5], [0.0, 300.0, 119.5], [0.0, 0.0, 1.0]])
 
@@ -30,13 +30,15 @@ def eye(name: str, side: int) -> Stream:
     camera = CameraModel(name, 320, 240, K, frame=name)
 
     def load(row: Mapping[str, Any]) -> Image:
-        frame = round((int(row["t_ns"]) - START_NS) * RATE / NS)
-        far, near = (100 + shift * (frame + side) for shift in (FAR, NEAR))  # a step is the baseline
+        frame = round((int(row["t_ns"]) - START_NS) * RATE_HZ / NS)
+        far, near = (
+            100 + shift * (frame + side) for shift in (FAR_DISPARITY_PX, NEAR_DISPARITY_PX)
+        )  # a step is the baseline
         view = np.vstack([blocks[:120, far : far + 320], blocks[120:, near : near + 320]])
         noise = np.random.default_rng([side, frame]).normal(0, 2, view.shape)
         return Image(np.clip(view + noise, 0, 255).astype(np.uint8), "gray", int(row["t_ns"]), name, camera)
 
-    t_ns = START_NS + np.arange(SECONDS * RATE) * (NS // RATE)
+    t_ns = START_NS + np.arange(DURATION_S * RATE_HZ) * (NS // RATE_HZ)
     table = arrow.table(t_ns, {"payload": arrow.strings([f"{k}.png" for k in range(len(t_ns))])})
     return Stream(name, Image, table, tag=name, frame=name, camera=name, loader=load)
 
@@ -71,7 +73,7 @@ def test_a_camera_that_has_the_pictures_of_another_is_named(pair: Recording):
     assert "samples of left" in next(iter(found)).note
 
 
-def test_exchanged_cameras_are_named_with_the_mend(pair: Recording):
+def test_exchanged_cameras_are_named_with_the_fix(pair: Recording):
     changed, _ = inject(pair, "exchanged_cameras", 1.0)
     found = judge(changed)
     assert {(v.state, v.reason) for v in found["X09"][1:]} == {("BAD", "EXTRINSIC")}

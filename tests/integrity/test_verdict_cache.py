@@ -1,4 +1,4 @@
-"""Verdicts are found once, and again as soon as anything that they depend on has changed."""
+"""Verdicts are found once, and again when anything that they depend on has changed."""
 
 import os
 from pathlib import Path

@@ -25,13 +25,13 @@ from transect.simulation.faults import inject
 from transect.types import Odometry
 
 FILTER, MAPPING = "PoseFusion/ErrorStateFilter", "LaserMapping/NavStates"
-SECONDS = 15
+DURATION_S = 15
 TRUSTING = {"fusion.gate": False}
 
 
 @cache
 def clean() -> Recording:
-    return declaring(SECONDS)
+    return declaring(DURATION_S)
 
 
 @cache
@@ -136,7 +136,7 @@ def test_slipping_wheels_count_for_less_while_they_slip() -> None:
     run = transect.run(FILTER, recording, check=True)
     said = next(each.text for each in run.conclusions if each.text.startswith("fusion.odometry (odom): "))
     begin, end = (float(number) for number in re.findall(r"\+([\d.]+) s", said))
-    assert 8 < begin < 12 < end <= SECONDS
+    assert 8 < begin < 12 < end <= DURATION_S
     assert said.endswith("(SLIP)")
 
 

@@ -24,15 +24,15 @@ from transect.types import (
 
 from .recordings import START_NS
 
-SECONDS = 12
-GRAVITY = 9.81
+DURATION_S = 12
+GRAVITY_M_S2 = 9.81
 ACC, GYRO = ("acc_x", "acc_y", "acc_z"), ("gyro_x", "gyro_y", "gyro_z")
 NO_ACC: dict[str, Any] = dict.fromkeys(ACC)
 NO_GYRO: dict[str, Any] = dict.fromkeys(GYRO)
 
 
 def steady(
-    name: str, kind: type, columns: Mapping[str, Any], rate: int = 10, seconds: int = SECONDS, **about: Any
+    name: str, kind: type, columns: Mapping[str, Any], rate: int = 10, seconds: int = DURATION_S, **about: Any
 ) -> Stream:
     """Return a stream at an even rate; a column is a constant, an array, or a function of the time in s."""
     t = np.arange(rate * seconds) / rate
@@ -47,15 +47,15 @@ def noise(sigma: float, mean: float = 0.0, seed: int = 0) -> Callable[[np.ndarra
     return lambda t: mean + np.random.default_rng(seed).normal(0, sigma, len(t))
 
 
-def imu(seconds: int = SECONDS, rate: int = 50, frame: str = "", **changed: Any) -> Stream:
+def imu(seconds: int = DURATION_S, rate: int = 50, frame: str = "", **changed: Any) -> Stream:
     """Return an inertial sensor at rest: gravity along z, and noise."""
     columns: dict[str, Any] = {name: noise(0.02, seed=k) for k, name in enumerate((*ACC, *GYRO))}
-    columns["acc_z"] = noise(0.02, GRAVITY, 9)
+    columns["acc_z"] = noise(0.02, GRAVITY_M_S2, 9)
     columns = {name: value for name, value in (columns | changed).items() if value is not None}
     return steady("imu", Imu, columns, rate, seconds, frame=frame)
 
 
-def gps(seconds: int = SECONDS, rate: int = 5, frame: str = "", **changed: Any) -> Stream:
+def gps(seconds: int = DURATION_S, rate: int = 5, frame: str = "", **changed: Any) -> Stream:
     """Return a receiver that goes north at 1 m/s, with 1 cm of noise."""
     columns: dict[str, Any] = {
         "lat": lambda t: 0.6 + (t + noise(0.01)(t)) / 6.371e6,
@@ -66,7 +66,7 @@ def gps(seconds: int = SECONDS, rate: int = 5, frame: str = "", **changed: Any) 
     return steady("gps", NavFix, columns, rate, seconds, frame=frame)
 
 
-def wheels(speed: Any = 1.0, turn: Any = 0.0, seconds: int = SECONDS, **about: Any) -> Stream:
+def wheels(speed: Any = 1.0, turn: Any = 0.0, seconds: int = DURATION_S, **about: Any) -> Stream:
     still = dict.fromkeys(("vy", "vz", "wx", "wy"), 0.0)
     return steady("odom", Odometry, {"vx": speed, "wz": turn, **still}, 20, seconds, **about)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-COUNT, RADIUS, CORNER, KEYPOINTS, REACH = 500, 0.28, 0.2, 30, 0.3
+POINT_COUNT, SUPPORT_RADIUS, CORNER_SIZE, KEYPOINT_COUNT, SEARCH_RADIUS = 500, 0.28, 0.2, 30, 0.3
 
 
-def cloud(count: int = COUNT) -> tuple[np.ndarray, np.ndarray]:
+def cloud(count: int = POINT_COUNT) -> tuple[np.ndarray, np.ndarray]:
     """Points (n, 3) and normals (n, 3) of float32: waves, a step along x, and noise of both."""
     rng = np.random.default_rng(352)
-    x, y = rng.uniform(-1, 1, (2, count)) * np.sqrt(count / COUNT)  # as dense, however many
+    x, y = rng.uniform(-1, 1, (2, count)) * np.sqrt(count / POINT_COUNT)  # as dense, however many
     z = 0.2 * np.sin(3 * x) * np.cos(2 * y) + 0.15 * np.tanh(12 * (x - 0.2 * y))
     slope = 0.15 * 12 / np.cosh(12 * (x - 0.2 * y)) ** 2
     dx = 0.6 * np.cos(3 * x) * np.cos(2 * y) + slope
@@ -25,7 +25,7 @@ def cloud(count: int = COUNT) -> tuple[np.ndarray, np.ndarray]:
     return points.astype(np.float32), normals.astype(np.float32)
 
 
-def rows(count: int = COUNT, keypoints: int = KEYPOINTS) -> np.ndarray:
+def rows(count: int = POINT_COUNT, keypoints: int = KEYPOINT_COUNT) -> np.ndarray:
     """Rows of the keypoints."""
     return np.arange(keypoints) * count // keypoints
 
@@ -45,10 +45,10 @@ def answers(what: str) -> tuple[list[int], np.ndarray]:
 
 def main(count: int) -> None:
     points, normals = cloud(count)
-    print(count, RADIUS, CORNER, KEYPOINTS, REACH)
+    print(count, SUPPORT_RADIUS, CORNER_SIZE, KEYPOINT_COUNT, SEARCH_RADIUS)
     np.savetxt(sys.stdout, np.hstack([points, normals]), fmt="%.9g")
     np.savetxt(sys.stdout, moved()[:3], fmt="%.9g")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else COUNT)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else POINT_COUNT)

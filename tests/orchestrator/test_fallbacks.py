@@ -80,7 +80,7 @@ def test_every_switch_is_a_product_with_its_reason(field: Path, asked: dict[str,
     assert 3.0 <= (away["since_ns"] - start[0]) / 1e9 < (away["t_ns"] - start[0]) / 1e9 <= 8.0
 
 
-def test_the_trajectory_is_one_whose_poses_know_their_source_and_is_made_again(
+def test_the_trajectory_is_one_whose_poses_know_their_source_and_is_reproduced(
     field: Path, asked: dict[str, object]
 ) -> None:
     with open_store(field / "products.gpkg") as store:

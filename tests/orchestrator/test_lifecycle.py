@@ -16,7 +16,7 @@ from transect.types import Image
 
 
 class Brightness(Node):
-    """Counts images and tells how bright the last one is."""
+    """Counts images and reports the brightness of the last one."""
 
     def reset(self) -> None:
         self.seen = 0
@@ -62,7 +62,7 @@ def test_only_an_active_unit_gets_samples_and_an_inactive_one_remembers() -> Non
     assert heard == [(1, 11.0), (3, 12.0)]  # the second call knows of the first
 
 
-def test_a_node_that_fails_ends_its_unit_alone_and_cleaning_up_begins_anew() -> None:
+def test_a_node_that_fails_ends_its_unit_alone_and_cleaning_up_begins_again() -> None:
     (bad, _), (good, heard) = unit_of(Fragile, "x"), unit_of(Brightness, "image")
     both = {"bad": bad, "good": good}
     wires = {"s": (("bad", "x"),), "camera": (("good", "image"),)}

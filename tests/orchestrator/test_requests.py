@@ -65,7 +65,7 @@ def test_what_lies_elsewhere_is_planned_again(field: Path, asked: dict[str, obje
     assert (told["product"], bool(told["steps"]), told["refused"]) == (None, True, [])
 
 
-def test_what_would_be_as_old_again_is_not_made_again(field: Path, asked: dict[str, object]) -> None:
+def test_what_would_be_as_old_again_is_not_recomputed(field: Path, asked: dict[str, object]) -> None:
     arguments = ("request", "Pose", "--recording", "day", "--store", "a.gpkg", "--json")
     done = transect(*arguments, "--max-age=0.001", cwd=field)
     told = json.loads(done.stdout)
@@ -202,7 +202,7 @@ def test_a_recording_that_cannot_be_fused_says_why_and_nothing_is_kept(tmp_path:
     assert "heading" in error.value.why
 
 
-def test_a_product_that_nothing_judged_is_not_made_again_and_again(field: Path) -> None:
+def test_a_product_without_a_score_is_not_recomputed_repeatedly(field: Path) -> None:
     command = ("request", "innovations", "--recording", "day", "--store", "q.gpkg", "--min-quality", 0.5)
     told = [transect(*command, cwd=field) for _ in range(2)]
     assert [each.returncode for each in told] == [4, 4]
@@ -221,7 +221,7 @@ def test_a_product_of_another_recording_is_said_to_be_that(field: Path, tmp_path
     assert "is planned" not in told
 
 
-def test_why_there_is_no_way_is_not_that_there_is_none(field: Path, tmp_path: Path) -> None:
+def test_a_refusal_states_its_reason(field: Path, tmp_path: Path) -> None:
     told = transect("request", "DEM", "--recording", field / "day", "--store", tmp_path / "b.gpkg").stderr
     assert told.count("there is no way to make a DEM") == 1
     assert "  why:   not DemGeneration/" in told

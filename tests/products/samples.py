@@ -5,8 +5,8 @@ from typing import Any
 from transect.products import Area, Payload, Place, Product, Site
 from transect.types.provenance import Provenance, SourceFile
 
-T0 = 1_700_000_000_000_000_000
-S = 1_000_000_000
+T0_NS = 1_700_000_000_000_000_000
+NS_PER_S = 1_000_000_000
 MARULAN = Site("marulan", 149.9, -34.6)
 
 
@@ -19,8 +19,8 @@ def make(number: int = 0, content: bytes | None = None, **changes: Any) -> tuple
         "payload": Payload.of(data, "tif"),
         "name": "dem",
         "robot": "argo",
-        "t0_ns": T0 + 60 * number * S,
-        "t1_ns": T0 + (60 * number + 30) * S,
+        "t0_ns": T0_NS + 60 * number * NS_PER_S,
+        "t1_ns": T0_NS + (60 * number + 30) * NS_PER_S,
         "place": Place.of_box(Area(x, 0.0, x + 10.0, 10.0, MARULAN.crs), MARULAN),
         "quality": {"score": 0.5, "rmse_m": 0.02},
         "provenance": Provenance((SourceFile("day/Laser.txt", 12, "ab" * 32),), "transect 0"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.commands import transect
-from tests.products.samples import MARULAN, T0, S, made_from, make
+from tests.products.samples import MARULAN, NS_PER_S, T0_NS, made_from, make
 
 from transect.formats.geotiff import encode_geotiff
 from transect.products import Area, Payload, Place, ProductQuery, Site, open_store
@@ -108,8 +108,10 @@ def test_a_newcomer_finds_shows_follows_and_cleans(stored: Path, tmp_path: Path)
     area = ["--area", "149.89,-34.61,149.91,-34.59"]
     found = json.loads(transect("products", "find", stored, *area, "--json").stdout)["products"]
     assert {each["name"] for each in found} == {"drive", "heights"}
-    late = json.loads(transect("products", "find", stored, "--from", str(T0 // S + 200), "--json").stdout)
-    assert [each["time_ns"][0] for each in late["products"]] == [T0 + 180 * S]
+    late = json.loads(
+        transect("products", "find", stored, "--from", str(T0_NS // NS_PER_S + 200), "--json").stdout
+    )
+    assert [each["time_ns"][0] for each in late["products"]] == [T0_NS + 180 * NS_PER_S]
     identifier = found[0]["id"][:8]
     assert identifier in transect("products", "show", stored, identifier).stdout
     assert "day/Laser.txt" in transect("products", "lineage", stored, identifier).stdout

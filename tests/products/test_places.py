@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.products.conftest import NewStore
-from tests.products.samples import MARULAN, T0, S, made_from, make
+from tests.products.samples import MARULAN, NS_PER_S, T0_NS, made_from, make
 
 from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats.geotiff import encode_geotiff
@@ -187,7 +187,7 @@ def test_what_lies_on_earth_is_brought_to_the_site_that_is_drawn(tmp_path: Path)
 # Stores -------------------------------------------------------------------
 
 
-def test_several_products_that_begin_alike_are_told_apart(
+def test_several_products_that_begin_alike_are_distinguished(
     store: ProductStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("transect.products.store.MIN_ID_DIGITS", 3)
@@ -249,7 +249,7 @@ def test_a_damaged_database_is_an_error_of_the_store(tmp_path: Path) -> None:
     content[len(content) // 3 :] = b"\xff" * (len(content) - len(content) // 3)
     file.write_bytes(content)
     with pytest.raises(StoreError), open_store(file) as store:
-        store.find(ProductQuery(time=(T0, T0 + 10**9 * S)))
+        store.find(ProductQuery(time=(T0_NS, T0_NS + 10**9 * NS_PER_S)))
 
 
 def test_a_database_without_products_and_a_server_that_is_not_there_are_refused(server: str) -> None:
@@ -261,7 +261,7 @@ def test_a_database_without_products_and_a_server_that_is_not_there_are_refused(
         open_store(server.format("empty_one"), create=False)
     assert "--store" in error.value.hint
     with pytest.raises(StoreError, match="cannot be opened"):
-        open_store(server.format("there_is_none"))
+        open_store(server.format("no_such_database"))
 
 
 def test_what_a_server_refuses_is_an_error_of_the_store(server: str) -> None:

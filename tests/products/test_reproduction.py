@@ -1,4 +1,4 @@
-"""What a run says it was made from: every file whose bytes reached a node, whatever holds it."""
+"""What a run says it was made from: every file whose bytes reached a node, in any container."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ from transect.recording import Recording
 from transect.types import CameraModel, Image, PointCloud
 from transect.types.provenance import SourceFile
 
-COUNT = 20
+SAMPLE_COUNT = 20
 
 
 @node
@@ -50,7 +50,7 @@ def write_images(folder: Path, changed: int = -1) -> Path:
     """Write images of noise by the names of their times; one of them may be another."""
     rng = np.random.default_rng(1)
     (folder / "left").mkdir(parents=True)
-    for number in range(COUNT):
+    for number in range(SAMPLE_COUNT):
         pixels = rng.integers(0, 200, (48, 64), dtype=np.uint8)
         if number == changed:
             pixels[20, 30] += 50
@@ -63,7 +63,7 @@ def write_clouds(folder: Path, changed: int = -1) -> Path:
     """Write clouds as PCD; one of them may have another point."""
     rng = np.random.default_rng(2)
     folder.mkdir(parents=True)
-    for number in range(COUNT):
+    for number in range(SAMPLE_COUNT):
         points = rng.uniform(0, 1, (50, 3))
         if number == changed:
             points[7, 1] = 2.0
@@ -118,11 +118,11 @@ def values(recording: Recording, kind: type = Image) -> tuple[list[float], Any]:
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_a_changed_image_is_a_changed_input_whatever_holds_it(container: str, tmp_path: Path) -> None:
+def test_a_changed_image_is_a_changed_input_in_any_container(container: str, tmp_path: Path) -> None:
     convert = CONTAINERS[container]
     before, one = values(open_recording(convert(write_images(tmp_path / "a" / "day"))))
     after, other = values(open_recording(convert(write_images(tmp_path / "b" / "day", changed=11))))
-    assert len(before) == COUNT
+    assert len(before) == SAMPLE_COUNT
     if container != "film":  # its coding may swallow one pixel
         assert before != after
     assert one.config["inputs"].keys() == other.config["inputs"].keys() != set()
@@ -386,13 +386,13 @@ def test_a_list_of_inputs_whose_bytes_changed_is_no_proof(field: Path) -> None:
     assert "the list of the files" in why_refused(field, made)
 
 
-def test_names_with_signs_that_end_lines_come_back_from_a_listing() -> None:
+def test_names_with_signs_that_end_lines_are_recovered_from_a_listing() -> None:
     names = ["a b.png", "back\\slash\\n.png", "line\nbreak.png", "return\r.png", "# part 7"]
     files = [SourceFile(name, 1, f"{number:064x}", part=number % 2) for number, name in enumerate(names)]
     assert read_listing(listing_of(files)) == {(file.part, file.path): file.sha256 for file in files}
 
 
-def test_a_compound_whose_nodes_are_gone_cannot_be_made_again(
+def test_a_compound_whose_nodes_are_missing_cannot_be_reproduced(
     field: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The description is kept; the code of its nodes is not."""
@@ -406,7 +406,7 @@ def test_a_compound_whose_nodes_are_gone_cannot_be_made_again(
     assert "--look-in names the folder that has it; or install the package" in told.stderr
 
 
-def test_a_folder_of_which_one_file_differs_is_not_the_one_that_moved(field: Path) -> None:
+def test_a_folder_with_one_different_file_is_not_the_one_that_moved(field: Path) -> None:
     made = ask(field)["product"]
     (field / "day").rename(field / "moved")
     invert(min((field / "moved" / "left").iterdir()))
@@ -472,7 +472,7 @@ def test_parts_of_a_joined_recording_keep_their_files_apart(field: Path) -> None
     assert inputs.keys() == {"left/*.*.png", "1:left/*.*.png"}
     assert len(set(inputs.values())) == 2
     listed = (field / "both" / "inputs.sha256").read_text()
-    assert listed.count(".png\n") == 2 * COUNT + 1
+    assert listed.count(".png\n") == 2 * SAMPLE_COUNT + 1
     assert same in listed
 
 
@@ -497,7 +497,7 @@ def test_a_run_that_goes_on_from_a_keyframe_keeps_the_inputs_before_it(tmp_path:
     assert len(whole.replay.keyframes) > 2
     forked = whole.fork(at="+1.5s", set={})
     assert forked.config["inputs"] == whole.config["inputs"]
-    assert len(forked.inputs) == COUNT
+    assert len(forked.inputs) == SAMPLE_COUNT
 
 
 def test_what_another_run_of_the_session_read_is_no_input(tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ def turning(imu: Imu, *, bias: float = 0.0) -> float:
 """
 
 
-def test_a_run_of_a_users_file_is_made_again_or_the_file_is_named(tmp_path: Path) -> None:
+def test_a_run_of_a_users_file_is_reproduced_or_the_file_is_named(tmp_path: Path) -> None:
     assert transect("simulate", "rosario", "-o", "day", "--seconds", 1, "--streams", "Imu", cwd=tmp_path)
     (tmp_path / "mine.py").write_text(NODE_OF_A_USER)
     made = transect("run", "mine.py", "day", "-o", "run", "--store", "a.gpkg", cwd=tmp_path)

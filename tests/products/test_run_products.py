@@ -1,4 +1,4 @@
-"""Runs as products, and products that are made again."""
+"""Runs as products, and their reproduction."""
 
 import json
 import shutil

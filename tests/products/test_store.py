@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.products.conftest import NewStore
-from tests.products.samples import MARULAN, T0, S, made_from, make
+from tests.products.samples import MARULAN, NS_PER_S, T0_NS, made_from, make
 
 from transect.errors import UsageError
 from transect.products import (
@@ -28,7 +28,7 @@ def ids(products: list[Product]) -> list[str]:
     return [product.id for product in products]
 
 
-def test_a_product_comes_back_as_it_was_put(store: ProductStore) -> None:
+def test_a_product_is_read_back_as_it_was_put(store: ProductStore) -> None:
     product, data = make()
     identifier = store.put(product, data)
     assert store.get(identifier) == product
@@ -36,7 +36,7 @@ def test_a_product_comes_back_as_it_was_put(store: ProductStore) -> None:
     assert store.content(identifier) == data
 
 
-def test_a_payload_of_any_size_comes_back_byte_by_byte(store: ProductStore, tmp_path: Path) -> None:
+def test_a_payload_of_any_size_is_read_back_byte_by_byte(store: ProductStore, tmp_path: Path) -> None:
     for size in (0, 4096, 4097, 9_000_000):
         data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
         product, _ = make(content=data)
@@ -63,7 +63,13 @@ def test_the_same_product_twice_is_one(store: ProductStore) -> None:
 
 
 def test_products_that_differ_in_anything_are_two(store: ProductStore) -> None:
-    changes = [{}, {"robot": "weeder"}, {"frame": "Origin"}, {"quality": {}}, {"t1_ns": T0 + 31 * S}]
+    changes = [
+        {},
+        {"robot": "weeder"},
+        {"frame": "Origin"},
+        {"quality": {}},
+        {"t1_ns": T0_NS + 31 * NS_PER_S},
+    ]
     items = [make(**change) for change in changes]
     assert len(set(store.put_many(items))) == len(changes)
 
@@ -88,14 +94,17 @@ def test_products_are_found_by_what_they_say(store: ProductStore) -> None:
 def test_intervals_of_time_begin_with_their_start_and_end_before_their_end(store: ProductStore) -> None:
     identifier = store.put(*make(0))  # from T0 to T0 + 30 s, both included
     for start, end, found in (
-        (T0 + 30 * S, T0 + 40 * S, True), (T0 + 30 * S + 1, T0 + 40 * S, False),
-        (T0 - S, T0, False), (T0 - S, T0 + 1, True), (T0 + S, T0 + 2 * S, True),
-    ):  # fmt: skip
+        (T0_NS + 30 * NS_PER_S, T0_NS + 40 * NS_PER_S, True),
+        (T0_NS + 30 * NS_PER_S + 1, T0_NS + 40 * NS_PER_S, False),
+        (T0_NS - NS_PER_S, T0_NS, False),
+        (T0_NS - NS_PER_S, T0_NS + 1, True),
+        (T0_NS + NS_PER_S, T0_NS + 2 * NS_PER_S, True),
+    ):
         assert ids(store.find(ProductQuery(time=(start, end)))) == [identifier] * found
-    assert store.find(ProductQuery(time=(T0, T0 + S), clock="device")) == []
+    assert store.find(ProductQuery(time=(T0_NS, T0_NS + NS_PER_S), clock="device")) == []
 
 
-def test_the_newest_come_first_and_latest_takes_so_many(store: ProductStore) -> None:
+def test_the_newest_come_first_and_latest_limits_their_number(store: ProductStore) -> None:
     numbers = [2, 0, 3, 1]
     known = {number: store.put(*make(number)) for number in numbers}
     timeless = store.put(*make(9, t0_ns=None, t1_ns=None))
@@ -114,7 +123,7 @@ def test_quality_asks_for_a_judgement(store: ProductStore) -> None:
 
 def test_areas_include_their_edges_exactly(store: ProductStore) -> None:
     identifier = store.put(*make(0))  # 0 to 10 m
-    inch = 1e-9  # far below what an index of float32 tells apart
+    inch = 1e-9  # far below the resolution of an index of float32
     for area, found in (
         ((10, 0, 20, 5), True), ((10 + inch, 0, 20, 5), False), ((-5, -5, 0, 0), True),
         ((-5, -5, -inch, 0), False), ((2, 2, 3, 3), True), ((-100, 10 + inch, 100, 11), False),
@@ -230,7 +239,7 @@ def test_pruning_by_age_and_quality(store: ProductStore) -> None:
     bad = store.put(*make(0, quality={"score": 0.1}))
     store.put(*make(1))
     store.put(*make(5, quality={"score": 0.1}))
-    assert ids(store.prune(RetentionPolicy(before_ns=T0 + 200 * S, below=0.3))) == [bad]
+    assert ids(store.prune(RetentionPolicy(before_ns=T0_NS + 200 * NS_PER_S, below=0.3))) == [bad]
     with pytest.raises(UsageError, match="everything"):
         RetentionPolicy()
 
@@ -277,7 +286,7 @@ def test_verify_reads_every_product(store: ProductStore) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"kind": ""}, {"t1_ns": None}, {"t0_ns": T0 + 99 * S}, {"quality": {"score": 1.5}},
+        {"kind": ""}, {"t1_ns": None}, {"t0_ns": T0_NS + 99 * NS_PER_S}, {"quality": {"score": 1.5}},
         {"quality": {"rmse": float("nan")}},
     ],
 )  # fmt: skip

@@ -42,7 +42,7 @@ def registry(pds4: Path) -> ContextRegistry:
 
 
 def _judge(folder: Path, pds4: Path) -> Any:
-    """Validate a bundle by every rule there is; its own context products are told of."""
+    """Validate a bundle by every rule there is; its own context products are reported."""
     own = (context_path(folder),) if context_path(folder).is_file() else ()
     return validate([folder], ValidationOptions("bundle", (pds4 / "schemas",), added_context=own))
 

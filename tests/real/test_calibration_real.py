@@ -90,7 +90,7 @@ def test_the_rosario_cameras_are_the_published_ones(real_data: Path):
     )
 
 
-def test_the_minnie_poses_are_told_apart_although_they_run_together(real_data: Path):
+def test_the_minnie_poses_are_distinguished_although_they_run_together(real_data: Path):
     left = opened(real_data, f"{CDFF}/Images/MinnieStereo/MinnieRectDeg3Left.meta")
     right = opened(real_data, f"{CDFF}/Images/MinnieStereo/MinnieRectDeg3Right")
     # .translation: 0.2959220.1245421.66978 and 0.301027-0.1428881.66636

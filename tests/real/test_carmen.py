@@ -47,7 +47,7 @@ def test_every_reading_is_the_one_in_the_text(folder: Path, name: str) -> None:
     found = opened(folder, name)["FLASER"].column("ranges")
     words = b" ".join(b" ".join(line[2 : 2 + beams]) for line in lines(folder, name, b"FLASER"))
     readings = np.fromstring(words, sep=" ").reshape(-1, beams)
-    # 81.9x: a SICK saw nothing; 50 m stand 11139 times in ACES and hardly any other reading beyond 49 m
+    # 81.9x: a SICK saw nothing; 50 m stand 11139 times in ACES and almost no other reading beyond 49 m
     expected = np.where(readings >= {"aces": 50.0}.get(name, 81.83), np.nan, readings)
     np.testing.assert_array_equal(found, expected)
 
@@ -100,7 +100,7 @@ def test_the_relations_name_times_of_the_aces_log(folder: Path) -> None:
 
 
 def with_noise(folder: Path, name: str, scans: int, target: Path) -> tuple[Path, Path]:
-    """Write the beginning of a log as it is, and with 0.6 s of noise on its stamps; logger times stay."""
+    """Write the start of a log as it is, and with 0.6 s of noise on its stamps; logger times stay."""
     text = bz2.decompress((folder / f"{name}.clf.bz2").read_bytes()).decode()
     random, sound, noisy = np.random.default_rng(8), list[str](), list[str]()
     for line in text.splitlines():
@@ -149,7 +149,7 @@ def test_scans_of_a_clock_that_stands_still_keep_their_order(real_data: Path) ->
 
 
 def corrected_log(real_data: Path, scans: int, target: Path) -> tuple[Path, np.ndarray]:
-    """Write the beginning of belgioioso, which has no clock; return it and the corrected poses (n, 3)."""
+    """Write the start of belgioioso, which has no clock; return it and the corrected poses (n, 3)."""
     packed = real_data / "carmen_corrected" / "belgioioso-corrected.log.gz"
     kept, poses = list[str](), list[list[float]]()
     for line in gzip.decompress(packed.read_bytes()).decode().splitlines(keepends=True):

@@ -17,7 +17,7 @@ from transect.archive.validation.validator import validate
 from transect.datasets.insight.archive.bundle import arm_bundle
 
 CREATED = "2020-12-21T00:00:00Z"
-RECORDS = 927
+RECORD_COUNT = 927
 ADDED = {
     "processing_level", "purpose", "Primary_Result_Summary", "stop_sol_number", "field_number",
     "creation_date_time", "file_size", "md5_checksum", "File/records",
@@ -43,7 +43,7 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("appendix") / "arm"
     sample.write_sample(folder)
     numbers = sample.SNAPSHOT.partition(",")[2]
-    rows = tuple(f"{42209.8 + k / 10:.1f},{k / 36000:.4f},{numbers}" for k in range(RECORDS))
+    rows = tuple(f"{42209.8 + k / 10:.1f},{k / 36000:.4f},{numbers}" for k in range(RECORD_COUNT))
     header = sample.with_elapsed_time(sample.HEADER, "elapsed_time(hr)")
     (folder / "sol0209" / sample.SCIHI_NAME).write_bytes(sample.science(header, rows).encode())
     return folder

@@ -11,7 +11,7 @@ from transect.geometry import geodesy, rotations
 from transect.recording import Recording, Stream, arrow
 from transect.types import Imu, NavFix
 
-SECONDS = 25.0
+DURATION_S = 25.0
 
 
 def test_a_car_is_followed_by_an_imu_and_a_receiver(real_data: Path):
@@ -22,9 +22,9 @@ def test_a_car_is_followed_by_an_imu_and_a_receiver(real_data: Path):
     }
     (t, acc), (t_gyro, gyro), (t_fix, fix) = log.values()
     assert (t == t_gyro).all()
-    first, soon, fixed = t[0], t < t[0] + SECONDS, t_fix < t[0] + SECONDS
+    first, started, fixed = t[0], t < t[0] + DURATION_S, t_fix < t[0] + DURATION_S
     names = ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
-    imu = dict(zip(names, np.column_stack([acc, gyro])[soon].T, strict=True))
+    imu = dict(zip(names, np.column_stack([acc, gyro])[started].T, strict=True))
     lat, lon, alt = np.radians(fix[:, 0]), np.radians(fix[:, 1]), fix[:, 4]
     places = {"lat": lat[fixed], "lon": lon[fixed], "alt": alt[fixed]}
     done = run(
@@ -32,7 +32,7 @@ def test_a_car_is_followed_by_an_imu_and_a_receiver(real_data: Path):
         Recording(
             "car",
             (
-                Stream("imu", Imu, arrow.table(_ns(t[soon] - first), imu, units=Imu.units())),
+                Stream("imu", Imu, arrow.table(_ns(t[started] - first), imu, units=Imu.units())),
                 Stream("fix", NavFix, arrow.table(_ns(t_fix[fixed] - first), places, units=NavFix.units())),
             ),
         ),

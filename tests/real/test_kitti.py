@@ -108,7 +108,7 @@ def test_the_heading_is_the_direction_of_travel(drive: Recording) -> None:
     assert (along / np.linalg.norm(velocity, axis=1)).min() > 0.99
 
 
-def test_satellites_and_truth_tell_the_same_distance(drive: Recording) -> None:
+def test_satellites_and_truth_give_the_same_distance(drive: Recording) -> None:
     fix, truth = drive["oxts/fix"], drive["poses"]
     enu = geodesy.local_from_geodetic(fix.array("lat", "lon", "alt"), fix.array("lat", "lon", "alt")[0])
     by_satellites, by_truth = (

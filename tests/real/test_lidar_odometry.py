@@ -56,6 +56,6 @@ def test_two_halves_of_a_real_drive_tell_channels_alike(real_data: Path):
     assert np.std(one - two) < 0.006
 
 
-def test_fourteen_scans_are_too_few_to_tell_what_channels_have_in_common(real_data: Path):
+def test_fourteen_scans_are_too_few_to_estimate_what_channels_have_in_common(real_data: Path):
     run = transect.run("LidarOdometry", real_data / "radiate_fog")
     assert not [each for each in run.conclusions if "channels" in each.text]

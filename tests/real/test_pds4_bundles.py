@@ -1,4 +1,4 @@
-"""Whole bundles: LADEE's mission, and three states of the kernels of Mars 2020, of which each has grown."""
+"""Whole bundles: LADEE's mission, and three growing states of the kernels of Mars 2020."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transect.archive.validation.problems import ValidationReport
 from transect.archive.validation.validator import validate
 
 NAMES = {"naif1": b"mars2020.spice_test1", "naif2": b"mars2020.spice_test2", "naif3": b"mars2020.spice"}
-"""Bundles that were made for tests: their identifiers differ, and only some sizes were mended."""
+"""Bundles that were made for tests: their identifiers differ, and only some sizes were corrected."""
 
 
 def judge(path: Path, real_data: Path, **options: object) -> ValidationReport:
@@ -37,7 +37,7 @@ def states(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Pa
     return found
 
 
-def test_the_bundle_whose_sizes_were_mended_is_valid(real_data: Path) -> None:
+def test_the_bundle_whose_sizes_were_corrected_is_valid(real_data: Path) -> None:
     report = judge(real_data / "pds4" / "bundles" / "naif2", real_data)
     assert (report.verdict, report.skipped) == ("valid with warnings", 2)  # the first bundle and collection
     assert {each.type for each in report.problems if each.severity != "info"} == {

@@ -12,7 +12,7 @@ from transect.archive.validation.options import ValidationOptions
 from transect.archive.validation.problems import ValidationProblem
 from transect.archive.validation.validator import validate
 
-RECORDS, HEADER = 5, 678
+RECORD_COUNT, HEADER_BYTES = 5, 678
 SCHEMA, RULE = "error.label.schema", "error.label.schematron"
 ALONE = "warning.label.context_ref_mismatch"
 """The lander is registered by other names than the document's `InSight Lander`."""
@@ -21,14 +21,14 @@ ALONE = "warning.label.context_ref_mismatch"
 @pytest.fixture(scope="module")
 def text(real_data: Path) -> str:
     (path,) = (real_data / "pds4" / "ida_label").glob("*.xml")
-    return path.read_text().replace("<records>927<", f"<records>{RECORDS}<")
+    return path.read_text().replace("<records>927<", f"<records>{RECORD_COUNT}<")
 
 
 def rows(text: str) -> bytes:
     values = {"ASCII_Real": "1.5", "ASCII_Integer": "7"}
     types = re.findall(r"<data_type>(.*?)<", text)
     record = ",".join(values.get(each, "NONE") for each in types) + "\r\n"
-    return b"h" * (HEADER - 2) + b"\r\n" + record.encode() * RECORDS
+    return b"h" * (HEADER_BYTES - 2) + b"\r\n" + record.encode() * RECORD_COUNT
 
 
 def check(folder: Path, text: str, data: bytes, real_data: Path) -> list[ValidationProblem]:
@@ -108,7 +108,7 @@ def test_a_mistake_in_the_data_is_named_with_field_and_record(
     tmp_path: Path, text: str, real_data: Path, old: bytes, new: bytes, type_: str, field: bool
 ) -> None:
     data = rows(text)
-    start = HEADER + data[HEADER:].index(old)
+    start = HEADER_BYTES + data[HEADER_BYTES:].index(old)
     changed = data[:start] + new + data[start + len(old) :]
     (said,) = [each for each in check(tmp_path, text, changed, real_data) if each.type != ALONE]
     assert (said.kind, bool(said.field), said.record) == (type_, field, 1)
@@ -116,7 +116,7 @@ def test_a_mistake_in_the_data_is_named_with_field_and_record(
 
 def test_other_line_ends_are_one_problem_with_its_cause(tmp_path: Path, text: str, real_data: Path) -> None:
     data = rows(text)
-    changed = data[:HEADER] + data[HEADER:].replace(b"\r\n", b"\n")
+    changed = data[:HEADER_BYTES] + data[HEADER_BYTES:].replace(b"\r\n", b"\n")
     (said,) = [each for each in check(tmp_path, text, changed, real_data) if each.type != ALONE]
-    assert (said.type, said.count) == ("error.table.missing_CRLF", RECORDS)
+    assert (said.type, said.count) == ("error.table.missing_CRLF", RECORD_COUNT)
     assert said.cause.endswith("record_delimiter should be Line-Feed")

@@ -1,4 +1,4 @@
-"""Real recordings: no unit is doubted that is right, and each is found that is not."""
+"""Real recordings: no correct unit is suspect, and each wrong one is found."""
 
 from __future__ import annotations
 

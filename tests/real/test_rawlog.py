@@ -14,7 +14,7 @@ import transect
 from transect.recording import Recording
 
 NAME = "ual_dataset_2014_05_23_2dlaser_odo.rawlog"
-BEAMS = 361
+BEAM_COUNT = 361
 
 
 @cache
@@ -41,9 +41,11 @@ def test_every_object_is_read(path: Path) -> None:
 
 
 def test_every_range_is_the_one_in_the_file(path: Path) -> None:
-    marks = [piece.index(struct.pack("<I", BEAMS)) + 4 for piece in pieces(path, b"CObservation2DRangeScan")]
+    marks = [
+        piece.index(struct.pack("<I", BEAM_COUNT)) + 4 for piece in pieces(path, b"CObservation2DRangeScan")
+    ]
     blocks = zip(pieces(path, b"CObservation2DRangeScan"), marks, strict=True)
-    readings = np.array([np.frombuffer(piece, "<f4", BEAMS, at) for piece, at in blocks])
+    readings = np.array([np.frombuffer(piece, "<f4", BEAM_COUNT, at) for piece, at in blocks])
     found = opened(path)["SICK_FRONT_OBS"].column("ranges")
     measured = np.isfinite(found)
     np.testing.assert_array_equal(found[measured], readings[measured])
@@ -56,7 +58,7 @@ def test_odometry_runs_round_the_block(path: Path) -> None:
     np.testing.assert_array_equal(stream.array("x", "y", "theta")[0], first)
     steps = np.linalg.norm(np.diff(stream.array("x", "y"), axis=0), axis=1)
     speeds = stream["vx"][:-1] * np.diff(stream.t_ns) * 1e-9
-    assert abs(steps.sum() - speeds.sum()) < 0.05 * steps.sum()  # two ways to tell the way it went
+    assert abs(steps.sum() - speeds.sum()) < 0.05 * steps.sum()  # two ways to measure the path
 
 
 def test_the_laser_is_two_metres_before_the_axle(path: Path) -> None:

@@ -18,7 +18,7 @@ from transect.recording import Recording, Stream, arrow
 from transect.types import Odometry, Pose
 
 NS = 1_000_000_000
-GAP = (90.0, 120.0)
+GAP_SPAN_S = (90.0, 120.0)
 """Seconds after the first fix."""
 OFFSET_NS = -200_000_000
 """The odometry of 04 begins that long before its first fix (`techniques.md` J, from all fixes)."""
@@ -35,7 +35,7 @@ def fused(folder: Path, node: type[PoseFusion]) -> tuple[Recording, np.ndarray, 
     """Sequence 04, which of its fixes are hidden, and what a node makes of the others."""
     recording = transect.open(folder, sequence="04")
     seconds = (recording["GroundTruth"].t_ns - recording["GroundTruth"].t_ns[0]) / NS
-    hidden = (seconds >= GAP[0]) & (seconds < GAP[1])
+    hidden = (seconds >= GAP_SPAN_S[0]) & (seconds < GAP_SPAN_S[1])
     run = transect.run(compound("Fused", {"fusion": node}, PORTS), measured(recording, ~hidden))
     return recording, hidden, run
 

@@ -78,7 +78,7 @@ def test_times_are_exact_where_floats_are_not(real_data: Path) -> None:
     assert opened(real_data, "V102.txt").t_ns[0] == 1403715529112143517
 
 
-def test_kitti_matrices_come_back_from_the_quaternions(real_data: Path) -> None:
+def test_kitti_matrices_are_recovered_from_the_quaternions(real_data: Path) -> None:
     from transect.geometry import rotations
 
     stream, rows = opened(real_data, "KITTI_00_gt.txt"), by_numpy(real_data, "KITTI_00_gt.txt")

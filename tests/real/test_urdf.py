@@ -28,7 +28,7 @@ def test_sherpa_has_what_its_source_says(sherpa: urdf.Urdf):
     assert len(sherpa.driven) == 36 - 16  # four joints of each leg mimic another
 
 
-def test_sherpa_comes_back_from_its_own_text(sherpa: urdf.Urdf):
+def test_sherpa_is_read_back_from_its_own_text(sherpa: urdf.Urdf):
     assert urdf.parse(urdf.text_of(sherpa).encode(), "again.urdf") == sherpa
 
 

@@ -30,7 +30,7 @@ def test_the_short_recordings_have_every_check_and_reason_of_the_table() -> None
     assert short == {(row["check"], row["reason"]) for row in rows}
 
 
-def test_every_row_is_explained_and_hardly_any_bad_is_wrong() -> None:
+def test_every_row_is_explained_and_almost_no_bad_is_wrong() -> None:
     rows = list(explained())
     assert all(len(row["why"]) > 10 and row["is_right"] in ("yes", "no") for row in rows)
     assert sum(row["is_right"] == "no" and row["state"] == "BAD" for row in rows) <= MAX_WRONG_BAD

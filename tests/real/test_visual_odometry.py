@@ -14,7 +14,7 @@ from transect.evaluation.trajectory_errors import travelled_distance
 from transect.geometry import se3
 from transect.types import Trajectory
 
-LENGTHS = (10.0, 20.0, 30.0, 40.0, 50.0)
+SEGMENT_LENGTHS_M = (10.0, 20.0, 30.0, 40.0, 50.0)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_segments_of_the_street_are_right_to_eight_tenths_of_a_percent(driven: R
     """Geiger et al. 2012: mean over all segments; the least that was asked for."""
     found = trajectory(driven)
     truth = trajectory_of(transect.open(real_data / "kitti_raw_06").truth)
-    assert segment_errors(associate(truth, found), LENGTHS, every=1).percent <= 0.8
+    assert segment_errors(associate(truth, found), SEGMENT_LENGTHS_M, every=1).percent <= 0.8
 
 
 @pytest.mark.parametrize("implementation", ["KltKeyframes", "KltFrameToFrame"])

@@ -15,7 +15,7 @@ from transect.errors import ParseError
 from transect.recording import Loss, Parsed, arrow, cache, source_of
 from transect.recording.source import Buffer
 
-ROWS = 5000
+ROW_COUNT = 5000
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ class Counting:
 
 def numbers(path: Path, start: int = 10_000_000) -> Path:
     path.mkdir(exist_ok=True)
-    (path / "a.txt").write_text("\n".join(str(start + i) for i in range(ROWS)) + "\n")
+    (path / "a.txt").write_text("\n".join(str(start + i) for i in range(ROW_COUNT)) + "\n")
     return path
 
 
@@ -87,7 +87,7 @@ def test_a_damaged_entry_is_rebuilt(tmp_path: Path) -> None:
     (entry.path / "0.arrow").write_bytes(b"ARROW1\0\0 nonsense")
     again = cache.parse(source_of(folder), "a.txt", "p/1", parse)
     assert parse.calls == 2
-    assert again.table.num_rows == ROWS
+    assert again.table.num_rows == ROW_COUNT
 
 
 @pytest.mark.parametrize("file", ["0.arrow", "index.json"])
@@ -107,7 +107,7 @@ def test_no_flipped_bit_of_an_entry_is_served(file: str, tmp_path: Path) -> None
 
 
 def test_an_archive_with_a_forged_checksum_does_not_stand_for_another(tmp_path: Path) -> None:
-    texts = ["\n".join(str(start + i) for i in range(ROWS)) for start in (10_000_000, 20_000_000)]
+    texts = ["\n".join(str(start + i) for i in range(ROW_COUNT)) for start in (10_000_000, 20_000_000)]
     for number, text in enumerate(texts):
         with zipfile.ZipFile(tmp_path / f"{number}.zip", "w", zipfile.ZIP_STORED) as archive:
             archive.writestr(zipfile.ZipInfo("a.txt"), text)
@@ -131,7 +131,7 @@ def test_a_crash_while_building_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         cache.parse(source_of(folder), "a.txt", "p/1", crash)
     assert list(cache.entries()) == []
-    assert cache.parse(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROWS
+    assert cache.parse(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROW_COUNT
 
 
 def test_a_cache_that_cannot_be_written_does_not_stop_the_work(
@@ -140,7 +140,7 @@ def test_a_cache_that_cannot_be_written_does_not_stop_the_work(
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("TRANSECT_CACHE_DIR", str(tmp_path / "file"))
     folder = aged(numbers(tmp_path / "r"))
-    assert cache.parse(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROWS
+    assert cache.parse(source_of(folder), "a.txt", "p/1", Counting()).table.num_rows == ROW_COUNT
     assert "cannot be written" in caplog.text
 
 
@@ -173,6 +173,6 @@ print(cache.parse(source_of(sys.argv[1]), "a.txt", "p/1", Counting()).table.num_
 def test_two_processes_may_build_the_same_entry(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHILD, str(aged(numbers(tmp_path / "r")))]
     children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [child.communicate(timeout=60)[0] for child in children] == [f"{ROWS}\n"] * 2
+    assert [child.communicate(timeout=60)[0] for child in children] == [f"{ROW_COUNT}\n"] * 2
     assert len(list(cache.entries())) == 1
     assert not list((cache.folder() / "tables").glob("*/.*"))

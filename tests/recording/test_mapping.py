@@ -8,7 +8,7 @@ import pytest
 
 from transect.recording import arrow
 
-PIECE = 1 << 20
+PIECE_BYTES = 1 << 20
 
 
 def resident_bytes() -> int:
@@ -20,17 +20,17 @@ def resident_bytes() -> int:
 def test_a_walk_over_a_mapped_file_holds_no_more_than_a_part_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow, "PAGE_RELEASE_BYTES", 16 * PIECE)
+    monkeypatch.setattr(arrow, "PAGE_RELEASE_BYTES", 16 * PIECE_BYTES)
     path = tmp_path / "large"
     with path.open("wb") as file:
-        file.truncate(128 * PIECE)
+        file.truncate(128 * PIECE_BYTES)
     values = np.frombuffer(arrow.map_file(path), np.uint8)
     before, most = resident_bytes(), 0
-    for at in range(0, len(values), PIECE):
-        arrow.bound_pages([PIECE])
-        assert not values[at : at + PIECE].any()
+    for at in range(0, len(values), PIECE_BYTES):
+        arrow.bound_pages([PIECE_BYTES])
+        assert not values[at : at + PIECE_BYTES].any()
         most = max(most, resident_bytes() - before)
-    assert 0 < most < 32 * PIECE
+    assert 0 < most < 32 * PIECE_BYTES
 
 
 def test_what_was_given_back_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

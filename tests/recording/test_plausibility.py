@@ -21,7 +21,7 @@ from transect.recording.recording import Recording
 from transect.recording.stream import Stream, stream_of_values
 from transect.types import Imu, NavFix, Record
 
-EARTH, MARS, MOON, TITAN = 9.81, 3.71, 1.62, 1.35
+EARTH_M_S2, MARS_M_S2, MOON_M_S2, TITAN_M_S2 = 9.81, 3.71, 1.62, 1.35
 DAY_NS = 1_600_000_000_000_000_000
 FOUND = (
     "imu: its mean acceleration is 1.00, and m/s2 was declared: on Earth it is 9.8, on Mars 3.7; "
@@ -30,7 +30,7 @@ FOUND = (
 
 
 def imu(
-    gravity: float = EARTH,
+    gravity: float = EARTH_M_S2,
     rock: float = 0.05,
     seconds: float = 30.0,
     rate: float = 100.0,
@@ -68,7 +68,7 @@ def found_in(*streams: Stream) -> list[UnitFinding]:
     return list(find_implausible(Recording("test", streams)))
 
 
-@pytest.mark.parametrize("wrong", [{"force": 1 / EARTH}, {"rate": 180 / np.pi}])
+@pytest.mark.parametrize("wrong", [{"force": 1 / EARTH_M_S2}, {"rate": 180 / np.pi}])
 def test_an_imu_is_looked_at_in_blocks_as_at_once(
     monkeypatch: pytest.MonkeyPatch, wrong: dict[str, float]
 ) -> None:
@@ -79,7 +79,7 @@ def test_an_imu_is_looked_at_in_blocks_as_at_once(
 
 
 def test_an_imu_in_g_is_found() -> None:
-    found = check_acceleration_unit(stream(imu(), force=1 / EARTH))
+    found = check_acceleration_unit(stream(imu(), force=1 / EARTH_M_S2))
     assert str(found) == FOUND
     assert found is not None
     assert (found.check, found.unit) == ("acceleration unit", "m/s2")
@@ -87,14 +87,16 @@ def test_an_imu_in_g_is_found() -> None:
     assert (found.start_ns, found.end_ns) == (DAY_NS, DAY_NS + 29_990_000_000)
 
 
-@pytest.mark.parametrize(("factor", "unit"), [(1000 / EARTH, "milli-g"), (100, "cm/s2"), (9.80665, "twice")])
+@pytest.mark.parametrize(
+    ("factor", "unit"), [(1000 / EARTH_M_S2, "milli-g"), (100, "cm/s2"), (9.80665, "twice")]
+)
 def test_other_wrong_units_of_accelerations_are_named(factor: float, unit: str) -> None:
     found = check_acceleration_unit(stream(imu(pushed=0.5), force=factor))
     assert found is not None
     assert unit in found.hint
 
 
-@pytest.mark.parametrize("gravity", [EARTH, MARS, MOON, TITAN, 0.28])
+@pytest.mark.parametrize("gravity", [EARTH_M_S2, MARS_M_S2, MOON_M_S2, TITAN_M_S2, 0.28])
 def test_gravity_elsewhere_is_no_finding(gravity: float) -> None:
     assert not found_in(stream(imu(gravity, pushed=0.5)))
 
@@ -125,7 +127,7 @@ def test_rates_in_degrees_are_found() -> None:
         imu(bias=0.1),
         imu(rock=0.0, turn=0.0, bias=0.0),
         imu(pushed=3.0),
-        imu(MARS, rock=0.3, pushed=0.5),
+        imu(MARS_M_S2, rock=0.3, pushed=0.5),
         imu(seconds=1.0),
         imu(seconds=0.05),
         imu(rate=10.0),
@@ -140,7 +142,7 @@ def test_samples_that_are_not_measured_are_left_out() -> None:
     made["force"][500:700] = np.nan
     made["rate"][900:950] = np.nan
     assert not found_in(stream(made))
-    assert len(found_in(stream(made, 1 / EARTH, 180 / np.pi))) == 2
+    assert len(found_in(stream(made, 1 / EARTH_M_S2, 180 / np.pi))) == 2
 
 
 @pytest.mark.parametrize(("per_second", "unit"), [(1e3, "ms"), (1e6, "us")])
@@ -177,6 +179,6 @@ def test_stamps_of_what_may_be_fast_or_slow_are_no_finding() -> None:
 
 
 def test_only_measurements_on_a_clock_are_checked() -> None:
-    wrong = stream(imu(), force=1 / EARTH)
+    wrong = stream(imu(), force=1 / EARTH_M_S2)
     assert len(found_in(wrong)) == 1
     assert not found_in(wrong.replace(role="truth"), wrong.replace(name="b", clock="index"))

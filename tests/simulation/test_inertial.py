@@ -10,7 +10,7 @@ from transect.simulation.instruments import ImuErrorModel
 from transect.simulation.motion import Motion
 
 CORNERS = np.array([[0.4, 0.5], [-0.4, 0.5], [-0.4, -0.5], [0.4, -0.5]])
-G = 9.79
+GRAVITY_M_S2 = 9.79
 MOUNT = se3.from_matrix(rotations.matrix_from_euler("XYZ", [np.pi, 0.1, 0.3]), [0.5, -0.2, 1.1])
 
 
@@ -28,7 +28,9 @@ def still(samples: int, rate: float) -> Motion:
 
 def test_an_imu_at_rest_feels_gravity_upwards_in_its_own_axes() -> None:
     upside_down = instruments.mount(still(10, 100), se3.from_matrix(np.diag([1.0, -1.0, -1.0]), [1, 2, 3]))
-    assert instruments.specific_force(upside_down, G) == pytest.approx(np.tile([0, 0, -G], (10, 1)))
+    assert instruments.specific_force(upside_down, GRAVITY_M_S2) == pytest.approx(
+        np.tile([0, 0, -GRAVITY_M_S2], (10, 1))
+    )
 
 
 def test_a_mounted_sensor_moves_as_its_place_on_the_body_does() -> None:
@@ -50,7 +52,7 @@ def slope(values: np.ndarray) -> np.ndarray:
 def test_integrating_a_perfect_imu_gives_the_motion_back() -> None:
     sensor = instruments.mount(ride(), MOUNT)
     sensor = sensor.at(sensor.t_ns[::2])
-    samples = instruments.measure(sensor, instruments.QUIET, G, seed=0)
+    samples = instruments.measure(sensor, instruments.QUIET, GRAVITY_M_S2, seed=0)
     position, velocity, attitude = integrate(sensor, samples.acc, samples.gyro)
     # The residual is the error of the trapezoidal rule: 1 % of 2 m/s2 at 5 Hz, sampled at 100 Hz.
     assert np.linalg.norm(position - sensor.position, axis=1).max() < 0.005
@@ -65,7 +67,7 @@ def integrate(start: Motion, acc: np.ndarray, gyro: np.ndarray) -> tuple[np.ndar
     q = [start.quaternion[0]]
     for each in turns:
         q.append(rotations.multiply(q[-1], each))
-    pull = rotations.rotate(np.array(q), acc) - np.array([0, 0, G])
+    pull = rotations.rotate(np.array(q), acc) - np.array([0, 0, GRAVITY_M_S2])
     v = start.velocity[0] + np.concatenate(
         [np.zeros((1, 3)), np.cumsum((pull[1:] + pull[:-1]) * h / 2, axis=0)]
     )
@@ -78,9 +80,11 @@ def test_integrated_white_noise_has_the_variance_that_its_density_predicts(rate:
     noise = ImuErrorModel(acc_density=1e-3, gyro_density=7e-5)
     seconds, ends = 4.0, []
     for seed in range(60):
-        samples = instruments.measure(still(int(seconds * rate), rate), noise, G, seed)
+        samples = instruments.measure(still(int(seconds * rate), rate), noise, GRAVITY_M_S2, seed)
         ends.append(
-            np.concatenate([samples.acc.sum(axis=0) - [0, 0, G * seconds * rate], samples.gyro.sum(axis=0)])
+            np.concatenate(
+                [samples.acc.sum(axis=0) - [0, 0, GRAVITY_M_S2 * seconds * rate], samples.gyro.sum(axis=0)]
+            )
         )
     angles = np.array(ends) / rate / np.repeat([1e-3, 7e-5], 3) / np.sqrt(seconds)
     # The sum of 360 squares of deviation 1: chi-square with 360 degrees, 99.9 % within these bounds.
@@ -89,7 +93,7 @@ def test_integrated_white_noise_has_the_variance_that_its_density_predicts(rate:
 
 def test_biases_walk_with_the_variance_that_is_claimed() -> None:
     noise = ImuErrorModel(0.0, 0.0, acc_walk=2e-3, gyro_walk=1e-5, acc_bias=0.05, gyro_bias=1e-3)
-    runs = [instruments.measure(still(401, 100), noise, G, seed) for seed in range(60)]
+    runs = [instruments.measure(still(401, 100), noise, GRAVITY_M_S2, seed) for seed in range(60)]
     walked = np.array([r.acc_bias[-1] - r.acc_bias[0] for r in runs]) / (2e-3 * np.sqrt(4.0))
     begun = np.array([r.gyro_bias[0] for r in runs]) / 1e-3
     # Chi-square with 180 degrees, 99.9 %.
@@ -100,7 +104,7 @@ def test_biases_walk_with_the_variance_that_is_claimed() -> None:
 
 def test_scales_and_seeds_are_kept() -> None:
     noise = ImuErrorModel(0.01, 0.01, acc_scale=0.01, gyro_scale=0.02)
-    one, again, other = (instruments.measure(still(50, 100), noise, G, seed) for seed in (1, 1, 2))
+    one, again, other = (instruments.measure(still(50, 100), noise, GRAVITY_M_S2, seed) for seed in (1, 1, 2))
     assert np.array_equal(one.acc, again.acc)
     assert not np.array_equal(one.acc, other.acc)
     assert np.abs(one.acc_scale - 1).max() < 0.05

@@ -9,10 +9,12 @@ from transect.simulation import driving, wheels
 from transect.simulation.driving import Chassis, course, drive, spot_turn, straight, turn
 from transect.simulation.motion import Motion
 
-L, W, D = 0.402, 0.396, 0.143
+WHEEL_X_M, WHEEL_Y_M, WHEEL_OFFSET_M = 0.402, 0.396, 0.143
 """AMEDS section 4."""
-SWIVELS = np.array([[L, W], [-L, W], [-L, -W], [L, -W]])
-STEP = 1 / driving.RATE_HZ
+SWIVELS = np.array(
+    [[WHEEL_X_M, WHEEL_Y_M], [-WHEEL_X_M, WHEEL_Y_M], [-WHEEL_X_M, -WHEEL_Y_M], [WHEEL_X_M, -WHEEL_Y_M]]
+)
+STEP_S = 1 / driving.RATE_HZ
 LEGS = [straight(3, 0.5), turn(1.0, 3.0, 0.5), straight(2, -0.3), spot_turn(-0.8, 0.3)]
 
 
@@ -23,10 +25,10 @@ def flat_motion(way: driving.Course) -> Motion:
 
 def four_wheels(way: driving.Course, motion: Motion, soil: wheels.SoilSlip) -> wheels.RollingWheels:
     steering = wheels.four_wheel_steering(way, SWIVELS)
-    contacts = wheels.swivelled_contacts(steering, SWIVELS, D, 0.335)
-    velocities = wheels.ground_velocities(motion, contacts, STEP)
+    contacts = wheels.swivelled_contacts(steering, SWIVELS, WHEEL_OFFSET_M, 0.335)
+    velocities = wheels.ground_velocities(motion, contacts, STEP_S)
     ahead = rotations.rotate(motion.quaternion, [1.0, 0, 0])
-    return wheels.roll(velocities, steering, ahead[:, 2] / np.hypot(*ahead[:, :2].T), soil, 0, STEP)
+    return wheels.roll(velocities, steering, ahead[:, 2] / np.hypot(*ahead[:, :2].T), soil, 0, STEP_S)
 
 
 def test_four_steered_wheels_do_not_scrub_on_level_ground() -> None:
@@ -39,7 +41,7 @@ def test_four_steered_wheels_do_not_scrub_on_level_ground() -> None:
 
 def test_wheels_are_turned_by_at_most_what_a_spot_turn_needs() -> None:
     steering = wheels.four_wheel_steering(course(LEGS, 45), SWIVELS)
-    assert np.abs(steering).max() == pytest.approx(np.arctan(L / W), abs=1e-9)
+    assert np.abs(steering).max() == pytest.approx(np.arctan(WHEEL_X_M / WHEEL_Y_M), abs=1e-9)
     # AMEDS Figure 7: in a left turn the front wheels turn left, the rear wheels right.
     left = wheels.four_wheel_steering(course([turn(1.0, 3.0, 0.5)], 4), SWIVELS)[-1]
     assert (left[[0, 3]] > 0.1).all()
@@ -53,8 +55,8 @@ def test_a_rim_that_slips_goes_further_uphill_and_less_far_downhill() -> None:
         )
         for slope in (0.2, 0.0, -0.2)
     ]
-    metres = [wheels.measure_travel(r.rim, STEP)[-1].mean() for r in rolling]
-    way = [wheels.measure_travel(r.ground, STEP)[-1].mean() for r in rolling]
+    metres = [wheels.measure_travel(r.rim, STEP_S)[-1].mean() for r in rolling]
+    way = [wheels.measure_travel(r.ground, STEP_S)[-1].mean() for r in rolling]
     assert metres[0] / way[0] > metres[1] / way[1] > 1.0 > metres[2] / way[2]
     for each in rolling:
         moving = np.abs(each.ground) > 0.01
@@ -72,7 +74,7 @@ def test_contacts_of_a_turning_body_move_as_a_rigid_body_does() -> None:
     motion = flat_motion(way)
     contacts = np.array([[0.4, 0.3, -0.335], [-0.2, -0.5, -0.335]])
     places = motion.position[:, None] + rotations.rotate(motion.quaternion[:, None], contacts)
-    moved = np.gradient(places, STEP, axis=0)
+    moved = np.gradient(places, STEP_S, axis=0)
     velocities = wheels.ground_velocities(motion, contacts)
     assert np.abs(rotations.rotate(motion.quaternion[:, None], velocities) - moved)[5:-5].max() < 1e-4
 

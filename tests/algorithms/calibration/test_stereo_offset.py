@@ -29,16 +29,16 @@ from transect.geometry import rotations
 from transect.nodes.stereo.stereo_offset_calibration import RunningOffset, TwoPassOffset
 from transect.types import CameraModel, StereoPair
 
-FX, CX, CY, BASELINE = 700.0, 600.0, 180.0, 0.54
-K = np.array([[FX, 0, CX], [0, FX, CY], [0, 0, 1]])
-CAMERA = CameraModel("right", 1200, 370, K, P=np.hstack([K, [[-FX * BASELINE], [0], [0]]]))
+FX_PX, CX_PX, CY_PX, BASELINE_M = 700.0, 600.0, 180.0, 0.54
+K = np.array([[FX_PX, 0, CX_PX], [0, FX_PX, CY_PX], [0, 0, 1]])
+CAMERA = CameraModel("right", 1200, 370, K, P=np.hstack([K, [[-FX_PX * BASELINE_M], [0], [0]]]))
 
 
 def pixels(points: np.ndarray, offset: float, noise: float, rng: np.random.Generator):
     """Where a pair with a disparity offset, and rows 0.2 px apart, sees points."""
     x, y, z = points.T
-    left = np.stack([FX * x / z + CX, FX * y / z + CY], axis=1)
-    right = left - np.stack([FX * BASELINE / z + offset, np.full(len(z), 0.2)], axis=1)
+    left = np.stack([FX_PX * x / z + CX_PX, FX_PX * y / z + CY_PX], axis=1)
+    right = left - np.stack([FX_PX * BASELINE_M / z + offset, np.full(len(z), 0.2)], axis=1)
     return left + rng.normal(scale=noise, size=left.shape), right + rng.normal(scale=noise, size=left.shape)
 
 

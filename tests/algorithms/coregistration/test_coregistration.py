@@ -9,10 +9,10 @@ from transect.geometry import rotations
 from transect.nodes.maps import MapAlignment, MapLocalisation
 from transect.types import GridMap
 
-SIDE = 128
+SIDE_CELLS = 128
 
 
-def make_ground(seed: int = 1, side: int = SIDE) -> np.ndarray:
+def make_ground(seed: int = 1, side: int = SIDE_CELLS) -> np.ndarray:
     """Hills and smaller hills, m, over cells of 1 m."""
     rng = np.random.default_rng(seed)
     return sum(size * gaussian_filter(rng.normal(size=(side, side)), size) for size in (2, 5, 12))
@@ -35,15 +35,15 @@ def cut_out(shift=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0), scale=1.0, side=80, cel
     rng = np.random.default_rng(seed)
     matrix = np.eye(4)
     matrix[:3, :3] = scale * rotations.matrix_from_rotation_vector(np.array(turn))
-    middle = np.array([SIDE / 2, SIDE / 2, float(GROUND.mean())])
+    middle = np.array([SIDE_CELLS / 2, SIDE_CELLS / 2, float(GROUND.mean())])
     matrix[:3, 3] = middle + shift - matrix[:3, :3] @ middle
-    low = SIDE / 2 - side * cell / 2
+    low = SIDE_CELLS / 2 - side * cell / 2
     at = low + cell * (np.arange(side) + 0.5)
     x, y = np.meshgrid(at, at[::-1])
     z = np.full(x.shape, middle[2])
     for _ in range(30):
         place = np.stack([x, y, z], axis=-1) @ matrix[:3, :3].T + matrix[:3, 3]
-        below = map_coordinates(GROUND, [SIDE - 0.5 - place[..., 1], place[..., 0] - 0.5], order=5)
+        below = map_coordinates(GROUND, [SIDE_CELLS - 0.5 - place[..., 1], place[..., 0] - 0.5], order=5)
         z = z + (below - place[..., 2]) / matrix[2, 2]
     return as_map(z + rng.normal(0, noise, z.shape), cell, low, low), matrix
 
@@ -137,7 +137,9 @@ def test_the_laid_map_has_the_heights_of_the_reference():
 )
 def test_flat_ground_and_other_ground_are_refused(heights, reason):
     reference = (
-        as_map(np.random.default_rng(2).normal(0, 0.05, (SIDE, SIDE))) if reason == "flat" else REFERENCE
+        as_map(np.random.default_rng(2).normal(0, 0.05, (SIDE_CELLS, SIDE_CELLS)))
+        if reason == "flat"
+        else REFERENCE
     )
     with pytest.raises(GeometryError, match=reason):
         align_maps(reference, as_map(heights, x=24.0, y=24.0))

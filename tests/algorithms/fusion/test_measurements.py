@@ -15,7 +15,7 @@ from transect.types import Imu, NavFix, Odometry
 
 NS = 1_000_000_000
 T_NS = np.arange(0, 12 * NS, NS // 10)
-RADIUS = 6_378_137.0
+EARTH_RADIUS_M = 6_378_137.0
 
 
 def odometry(**columns: np.ndarray) -> Stream:
@@ -70,7 +70,10 @@ def test_an_imu_with_an_odometry_without_body_frame_is_used_for_the_heading():
 def flat() -> Recording:
     """A circle of 5 m radius at 1 m/s: fixes without a height, and an odometry of speed and turn rate."""
     turned = 0.2 * T_NS / NS
-    lat, lon = 5 * (1 - np.cos(turned)) / (RADIUS * (1 - 0.00669438)), 5 * np.sin(turned) / RADIUS
+    lat, lon = (
+        5 * (1 - np.cos(turned)) / (EARTH_RADIUS_M * (1 - 0.00669438)),
+        5 * np.sin(turned) / EARTH_RADIUS_M,
+    )
     table = arrow.table(T_NS[::5], {"lat": lat[::5], "lon": lon[::5]}, units=NavFix.units())
     return Recording("flat", (odometry(**TWIST), Stream("fix", NavFix, table, clock="utc")))
 
@@ -103,7 +106,7 @@ def inertial(flat: Recording) -> Recording:
     frames = FrameTree()
     frames.add_static("base_link", "imu", np.eye(4))
     fix = flat["fix"]
-    scatter = {name: fix[name] + rng.normal(size=len(fix)) / RADIUS for name in ("lat", "lon")}
+    scatter = {name: fix[name] + rng.normal(size=len(fix)) / EARTH_RADIUS_M for name in ("lat", "lon")}
     fixes = Stream("fix", NavFix, arrow.table(fix.t_ns, scatter, units=NavFix.units()), clock="utc")
     return Recording("inertial", (odometry(**TWIST), fixes, imu), frames=frames)
 

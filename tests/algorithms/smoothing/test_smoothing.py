@@ -32,8 +32,8 @@ from transect.types import Odometry, Pose
 
 NS = 1_000_000_000
 LEVER = np.array([1.0, -0.2, 0.5])
-SIGMA = 0.02
-SPEED = 1.0
+SIGMA_M = 0.02
+SPEED_M_S = 1.0
 STEADY = SmootherNoise(wheels=WheelNoise(start_slip=0.0))
 EXACT = SmootherNoise(
     wheels=WheelNoise(
@@ -64,7 +64,7 @@ def figure_of_eight(seconds: float, turn: float = 0.25) -> tuple[np.ndarray, np.
     """Return times (n,) and poses (n, 3) of sinusoidal heading at constant speed, integrated by 1 ms."""
     fine = np.arange(0, seconds + 5e-4, 1e-3)
     heading = 4 * turn * np.sin(fine / 4)
-    moved = 1e-3 * SPEED * np.column_stack([np.cos(heading), np.sin(heading)])
+    moved = 1e-3 * SPEED_M_S * np.column_stack([np.cos(heading), np.sin(heading)])
     place = np.concatenate([np.zeros((1, 2)), np.cumsum((moved[1:] + moved[:-1]) / 2, axis=0)])
     every = slice(None, None, 100)
     return (NS * fine[every]).round().astype(np.int64), np.column_stack([place, heading])[every]
@@ -99,7 +99,7 @@ def drive(
     steps = [step(m, int(a), int(b)) for m, a, b in zip(motions, t_ns[:-1], t_ns[1:], strict=True)]
     withheld = (t_ns >= gap[0] * NS) & (t_ns < gap[1] * NS)
     made = Drive(t_ns, truth, Observations(wheels=steps), withheld)
-    std = SIGMA * np.array([1.0, 1.0, 2.0])
+    std = SIGMA_M * np.array([1.0, 1.0, 2.0])
     measured = np.column_stack([made.antenna(), np.full(len(t_ns), LEVER[2])]) + std * rng.normal(
         size=(len(t_ns), 3)
     )
@@ -138,7 +138,7 @@ def test_motion_along_a_path_is_the_product_of_its_steps():
     composed = se3.compose(*(each.transform for each in made.observations.wheels[3:31]))
     heading = np.arctan2(composed[1, 0], composed[0, 0])
     np.testing.assert_allclose(span.motion[0], [*composed[:2, 3], heading], atol=1e-12)
-    assert span.distance[0] == pytest.approx(2.8 * SPEED, rel=1e-3)
+    assert span.distance[0] == pytest.approx(2.8 * SPEED_M_S, rel=1e-3)
 
 
 def test_calibration_jacobian_is_that_of_finite_differences():

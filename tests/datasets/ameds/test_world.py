@@ -23,12 +23,12 @@ from transect.simulation import instruments
 from transect.simulation.day import Day, WorldOptions, simulate, write_day
 from transect.simulation.motion import Motion
 
-SECONDS = 10.0
-SEEDS = (0, 1)
+DURATION_S = 10.0
+WORLD_SEEDS = (0, 1)
 
 
 @cache
-def table_day(seed: int = 0, soil: str = "firm", rtk: str = "yes", seconds: float = SECONDS) -> Day:
+def table_day(seed: int = 0, soil: str = "firm", rtk: str = "yes", seconds: float = DURATION_S) -> Day:
     """Without images and clouds."""
     conditions = {"soil": soil, "rtk": rtk}
     return simulate("etna", WorldOptions(seconds, seed, 0.05, ("Gnss*", "*Arm*", "*/*"), conditions))
@@ -67,7 +67,7 @@ def test_every_stream_of_table_7_is_there_at_its_rate() -> None:
     assert day.recording.conditions["simulated"] is True
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", WORLD_SEEDS)
 def test_rtk_fixes_are_off_by_what_table_1_says(seed: int) -> None:
     day = table_day(seed)
     fix = day.recording["Gnss/Pose"]
@@ -77,7 +77,7 @@ def test_rtk_fixes_are_off_by_what_table_1_says(seed: int) -> None:
     assert set(fix.column("fix")) == {"rtk fixed"}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", WORLD_SEEDS)
 def test_attitude_and_velocity_are_off_by_what_table_1_says(seed: int) -> None:
     day = table_day(seed)
     fix, speed = day.recording["Gnss/Pose"], day.recording["Gnss/NedVelocity"]
@@ -97,12 +97,12 @@ def test_attitude_and_velocity_are_off_by_what_table_1_says(seed: int) -> None:
 @cache
 def state(seed: int) -> EtnaState:
     """The world of `table_day`."""
-    return EtnaState(WorldOptions(SECONDS, seed, 0.05, (), {"soil": "firm"}))
+    return EtnaState(WorldOptions(DURATION_S, seed, 0.05, (), {"soil": "firm"}))
 
 
 def test_integrating_the_imu_for_10_s_is_off_by_what_its_noise_predicts() -> None:
     scaled = []
-    for seed in SEEDS:
+    for seed in WORLD_SEEDS:
         imu, world = table_day(seed).recording["Gnss/Imu"], state(seed)
         truth = world.spatial_dual.at(imu.t_ns)
         said = streams.sample_imu(world, truth)
@@ -118,7 +118,7 @@ def drift(truth: Motion, samples: instruments.ImuSamples, gravity: float) -> np.
     """Error (3,) of the position after 10 s from samples without their bias, over its predicted deviation."""
     end = integrate(truth, samples.acc - samples.acc_bias, samples.gyro - samples.gyro_bias, gravity)
     # White noise integrated twice grows with t3/3; that of the gyroscope tilts gravity: g2 t5/20.
-    t, a, g = SECONDS, streams.SPATIAL_DUAL.acc_density, streams.SPATIAL_DUAL.gyro_density
+    t, a, g = DURATION_S, streams.SPATIAL_DUAL.acc_density, streams.SPATIAL_DUAL.gyro_density
     up = a * np.sqrt(t**3 / 3)
     level = np.hypot(up, gravity * g * np.sqrt(t**5 / 20))
     return (end - truth.position[-1]) / [level, level, up]
@@ -137,13 +137,13 @@ def integrate(start: Motion, acc: np.ndarray, gyro: np.ndarray, gravity: float) 
     return start.position[0] + ((speed[1:] + speed[:-1]) * (h / 2)).sum(axis=0)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", WORLD_SEEDS)
 def test_without_slip_the_rims_give_speed_and_turn_rate_to_their_noise(seed: int) -> None:
     day = table_day(seed)
     motors, geometry = day.recording["Platform/MotorEncoders"], FourWheelGeometry.of(robots.load("interact"))
     steering = wheels.steer_angles(motors["steer_ticks"], geometry)
     steered = np.gradient(steering, 0.02, axis=0)
-    # On ground that is not level the wheels scrub a little, so the rows that say they do not hardly count.
+    # On uneven ground the wheels scrub a little, so the rows without scrubbing have almost no weight.
     found = wheels.body_motion(motors["wheel_velocity"], steering, geometry, steered, across_weight=1e-4)
     true = under_platform(day, motors.t_ns)
     # Straight ahead, the mean of four rims 0.539 m (W + d) left and right of the middle.
@@ -266,7 +266,7 @@ def test_wheel_poses_are_those_that_the_ticks_give() -> None:
         assert np.abs((difference + np.pi) % (2 * np.pi) - np.pi).max() < 1e-9, name
 
 
-def test_the_rover_believes_itself_within_its_deviations() -> None:
+def test_the_estimate_of_the_rover_is_within_its_standard_deviations() -> None:
     day = table_day(soil="loose")
     guess = day.recording["Platform/2DPoseEstimate"]
     true = geodesy.change_axes(origin_of(day).at(guess.t_ns).position, "ENU", "NWU")
@@ -315,7 +315,7 @@ def assert_equal(again: Recording, first: Recording, name: str) -> None:
 
 
 def assert_on_the_ground(again: Recording, day: Day) -> None:
-    """Points of a scan that was read lie on the DEM of the truth, once straightened."""
+    """Points of a scan that was read lie on the DEM of the truth, once deskewed."""
     cloud = again["Lidar"][4].payload
     robot = again.robot
     assert robot is not None

@@ -24,7 +24,7 @@ from transect.errors import ParseError, UnsupportedError, UsageError
 from transect.formats import recognise
 from transect.recording import Recording
 
-SCLK = 602047157  # SIS Table 8
+SCLK_S = 602047157  # SIS Table 8
 
 
 def raw(apid: int, seconds: int, ticks: int, sequence: int, payload: bytes, flags: int = 3) -> bytes:
@@ -34,7 +34,7 @@ def raw(apid: int, seconds: int, ticks: int, sequence: int, payload: bytes, flag
 
 
 def row(number: int, payload: bytes = b"", apid: int = 87) -> bytes:
-    return raw(apid, SCLK + number, 0x8000, number, payload or bytes([number] * 5))
+    return raw(apid, SCLK_S + number, 0x8000, number, payload or bytes([number] * 5))
 
 
 def save(folder: Path, name: str, *packets: bytes) -> Path:
@@ -49,12 +49,15 @@ def sequences(rec: Recording, name: str = "Packets/SciHi") -> list[int]:
 
 def test_a_packet_is_read_field_by_field(tmp_path: Path):
     path = save(
-        tmp_path, "pass.dat", raw(89, SCLK, 0x8000, 5, b"abc"), raw(89, SCLK + 1, 1, 6, b"defg", flags=1)
+        tmp_path, "pass.dat", raw(89, SCLK_S, 0x8000, 5, b"abc"), raw(89, SCLK_S + 1, 1, 6, b"defg", flags=1)
     )
     rec = transect.open(path)
     stream = rec["Packets/Status"]
     assert stream.clock == "sclk"
-    assert stream.t_ns.tolist() == [SCLK * NS + NS // 2, (SCLK + 1) * NS + 15258]  # 1/65536 s = 15258.79 ns
+    assert stream.t_ns.tolist() == [
+        SCLK_S * NS + NS // 2,
+        (SCLK_S + 1) * NS + 15258,
+    ]  # 1/65536 s = 15258.79 ns
     assert stream["sequence"].tolist() == [5, 6]
     assert stream["sequence_flags"].tolist() == [3, 1]
     assert stream["size"].tolist() == [3, 4]
@@ -65,14 +68,14 @@ def test_a_packet_is_read_field_by_field(tmp_path: Path):
 
 
 def test_each_apid_is_a_stream_named_after_table_6(tmp_path: Path):
-    path = save(tmp_path, "pass.dat", *(raw(apid, SCLK, 0, 0, b"x") for apid in range(84, 90)))
+    path = save(tmp_path, "pass.dat", *(raw(apid, SCLK_S, 0, 0, b"x") for apid in range(84, 90)))
     names = {stream.name for stream in transect.open(path)}
     kinds = ("CollisionDatabase", "History", "Parameters", "SciHi", "SciLo", "Status")
     assert names == {f"Packets/{kind}" for kind in kinds}
 
 
 def test_our_packets_are_those_of_the_standard():
-    assert packet(87, ns_from_sclk(SCLK, 4711), 9, b"abc") == raw(87, SCLK, 4711, 9, b"abc")
+    assert packet(87, ns_from_sclk(SCLK_S, 4711), 9, b"abc") == raw(87, SCLK_S, 4711, 9, b"abc")
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 65535))
@@ -118,7 +121,7 @@ def test_gaps_are_counted_and_said(tmp_path: Path):
     rec = transect.open(save(tmp_path, "pass.dat", row(0), row(4), row(5), row(9)))
     assert rec["Packets/SciHi"]["missing_before"].tolist() == [0, 3, 0, 3]
     (note,) = rec.all_notes
-    assert note == f"Packets/SciHi: 6 packets are missing in 2 gaps, the first before {SCLK + 4}.500"
+    assert note == f"Packets/SciHi: 6 packets are missing in 2 gaps, the first before {SCLK_S + 4}.500"
     assert rec.losses == ()
 
 
@@ -145,7 +148,7 @@ def test_a_recording_is_written_and_read_back_byte_by_byte(tmp_path: Path):
     folder = tmp_path / "passes"
     mixed = [row(0), row(1, apid=88), row(3), row(4, b"longer payload")]
     save(folder, "pass1.dat", *mixed)
-    save(folder, "pass2.dat", row(2), raw(87, SCLK + 9, 7, 9, b"z", flags=2))
+    save(folder, "pass2.dat", row(2), raw(87, SCLK_S + 9, 7, 9, b"z", flags=2))
     rec = transect.open(folder)
     assert ccsds.write(rec, tmp_path / "out") == ()
     assert (tmp_path / "out" / "pass1.dat").read_bytes() == b"".join(mixed)
@@ -175,7 +178,7 @@ def test_what_is_no_packet_is_not_written(tmp_path: Path):
         (lambda d: b"junk" + d, [0, 1, 2, 3], 0),
         (lambda d: d[:17] + b"junk" + d[17:], [0, 1, 2, 3], 17),
         (lambda d: d[:17] + d[19:], [0, 2, 3], 17),
-        (lambda d: d + raw(200, SCLK, 0, 0, b"abc"), [0, 1, 2, 3], 68),  # an APID that is not the arm's
+        (lambda d: d + raw(200, SCLK_S, 0, 0, b"abc"), [0, 1, 2, 3], 68),  # an APID that is not the arm's
     ],
 )
 def test_damage_is_located_and_the_other_packets_are_kept(

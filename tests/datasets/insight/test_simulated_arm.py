@@ -34,7 +34,7 @@ SETS = parameter_sets()
 ARM = ElasticArm.of(SETS)
 FLIGHT = FlightSoftware.of(SETS)
 PRINTED = PrintedArm.of(Parameters.over_printed(SETS))
-SCOOP, GRAPPLE, ATTACH = ToolCode.SCOOP, ToolCode.GRAPPLE, ToolCode.GRAPPLE_ATTACH
+TOOL_SCOOP, TOOL_GRAPPLE, TOOL_ATTACH = ToolCode.SCOOP, ToolCode.GRAPPLE, ToolCode.GRAPPLE_ATTACH
 TWIST_ERROR_M = 1e-5
 """dh.alpha is printed in single precision, 4 urad from the right angle that `robot/` assumes."""
 
@@ -43,7 +43,7 @@ angles = st.tuples(
 ).map(lambda q: np.array([q]))
 
 
-def free(rows: int = 1, tool: int = ATTACH) -> ExternalLoad:
+def free(rows: int = 1, tool: int = TOOL_ATTACH) -> ExternalLoad:
     """No external force, only the weight of the arm."""
     return ExternalLoad(np.zeros((rows, 3)), ARM.tools[tool])
 
@@ -58,7 +58,7 @@ def wrapped(angle: np.ndarray) -> np.ndarray:
 def test_the_grapple_hangs_where_the_sis_prints_its_via_point() -> None:
     q = np.array([[-0.829, -1.640, 0.230, 0.000]])  # via.q, SIS 5.1.1
     frames = ARM.forward_frames(q)
-    grapple = ARM.tools[GRAPPLE]
+    grapple = ARM.tools[TOOL_GRAPPLE]
     position, th = ARM.tool_position(frames, grapple)[0], ARM.elevation(frames, q, grapple)[0]
     assert np.abs(position - [0.210, 0.036, -1.580]).max() < 0.001  # via.x
     assert th == pytest.approx(1.501, abs=5e-4)
@@ -67,8 +67,8 @@ def test_the_grapple_hangs_where_the_sis_prints_its_via_point() -> None:
 def test_the_arm_sags_as_much_as_table_12_shows() -> None:
     q = np.array([[-0.1203, -0.503, 1.5311, 0.0]])  # fits x_pot of Table 12
     links = ElasticLinks.of(SETS, 2)
-    bent = ARM.tool_position(find_equilibrium(ARM, links, q, free()).frames, ARM.tools[GRAPPLE])
-    sag = (bent - ARM.tool_position(ARM.forward_frames(q), ARM.tools[GRAPPLE]))[0]
+    bent = ARM.tool_position(find_equilibrium(ARM, links, q, free()).frames, ARM.tools[TOOL_GRAPPLE])
+    sag = (bent - ARM.tool_position(ARM.forward_frames(q), ARM.tools[TOOL_GRAPPLE]))[0]
     # Printed: x_pot_defl - x_pot etc. The masses that are missing in the SIS are invented: 1.5 mm.
     assert np.abs(sag - [-0.0014, -0.0010, 0.0034]).max() < 0.0015
 
@@ -84,14 +84,14 @@ def test_flight_software_and_robot_model_agree_on_poses(q: np.ndarray, tool: int
 
 def test_error_of_the_first_order_sag_is_quadratic() -> None:
     q = np.random.default_rng(2).uniform([-3.4, -2.2, -0.3, -0.1], [1.4, 1.2, 3.9, 3.4], (100, 4))
-    load = ExternalLoad(np.tile(8.9 * ARM.gravity * ARM.down, (100, 1)), ARM.tools[ATTACH])  # seis_mass
+    load = ExternalLoad(np.tile(8.9 * ARM.gravity * ARM.down, (100, 1)), ARM.tools[TOOL_ATTACH])  # seis_mass
     off: list[float] = []
     for scale in (1.0, 0.5):
         general = {**SETS["RA_DEFL_GENERAL"], "compliance_scale": scale}
         sets = {**SETS, "RA_DEFL_GENERAL": general}
         bent = find_equilibrium(ARM, ElasticLinks.of(sets, 3), q, load)
-        expected = FlightSoftware.of(sets).poses(q, SCOOP, 3)[1][:, :3]
-        off.append(float(np.linalg.norm(ARM.tool_position(bent.frames, ARM.tools[SCOOP]) - expected)))
+        expected = FlightSoftware.of(sets).poses(q, TOOL_SCOOP, 3)[1][:, :3]
+        off.append(float(np.linalg.norm(ARM.tool_position(bent.frames, ARM.tools[TOOL_SCOOP]) - expected)))
     assert off[0] < 100**0.5 * 0.002  # m, rms: SEIS bends the arm by centimetres
     assert off[1] / off[0] == pytest.approx(0.25, abs=0.02)
 
@@ -160,7 +160,7 @@ def test_flight_software_and_robot_model_agree_on_forces(q: np.ndarray, power: l
 
 def test_one_powered_pitch_joint_does_not_determine_the_force() -> None:
     q, tau = np.array([[0.1, -0.5, 1.2, 0.9]]), np.ones((1, 4))
-    assert np.isnan(FLIGHT.forces(q, tau, np.array([[1.0, 1.0, 0.0, 0.0]]), SCOOP, 1)).all()
+    assert np.isnan(FLIGHT.forces(q, tau, np.array([[1.0, 1.0, 0.0, 0.0]]), TOOL_SCOOP, 1)).all()
 
 
 # Contact
@@ -181,10 +181,10 @@ def test_soil_is_plastic() -> None:
 
 def test_contact_of_the_elastic_arm_with_soil_is_an_equilibrium() -> None:
     q = np.linspace([-0.5, -0.25, 1.5, 1.8], [-0.5, -0.1, 1.37, 1.8], 30)
-    lowest = float((ARM.tool_position(ARM.forward_frames(q[-1:]), ARM.tools[SCOOP]) @ ARM.down)[0])
+    lowest = float((ARM.tool_position(ARM.forward_frames(q[-1:]), ARM.tools[TOOL_SCOOP]) @ ARM.down)[0])
     soil = SoilPatch("there", lowest - 0.02, 1200.0, 7000.0)
     contact = solve_contact(
-        ARM, ElasticLinks.of(SETS, 1), q, ARM.tools[SCOOP], soil, PressedDepths(), np.zeros((30, 3))
+        ARM, ElasticLinks.of(SETS, 1), q, ARM.tools[TOOL_SCOOP], soil, PressedDepths(), np.zeros((30, 3))
     )
     assert 5.0 < contact.normal.max() < 24.0
     assert contact.normal == pytest.approx(1200.0 * np.maximum(contact.depth, 0.0), abs=1e-4)

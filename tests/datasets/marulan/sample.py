@@ -142,7 +142,7 @@ def write_calibration_set(folder: Path) -> Path:
 
 
 def opened(path: Path, **options: Any) -> Recording:
-    """Open a dataset, whatever else is known of the path."""
+    """Open a dataset by its path."""
     return transect.open(path, format="sdi", **options)
 
 

@@ -57,7 +57,7 @@ def test_ranges_to_a_wall_have_the_noise_of_the_sensor_and_whole_centimetres():
     assert error.std() == pytest.approx(np.hypot(0.010, 0.01 / np.sqrt(12)), rel=0.05)
 
 
-def test_what_is_dark_far_or_oblique_does_not_come_back():
+def test_what_is_dark_far_or_oblique_gives_no_return():
     black, _ = room(wall("wall", [25.0, -80], [25.0, 80], 30.0, 0.2))
     number = np.arange(4)
     returns = lasers.cast_scans(SICK, black, still, number, 0)
@@ -144,6 +144,6 @@ def test_a_wide_beam_measures_between_two_surfaces_that_are_close_together(range
     met = lasers.merge_spot(SICK, [returns_of(r, 1 if np.isfinite(r) else -1) for r in ranges], solids, 0.3)
     assert met.range[0, 0] == pytest.approx(expected)
     assert met.kind[0, 0] == (1 if np.isfinite(expected) else -1)
-    # The light that falls beside the first surface does not come back from it.
+    # The light that passes beside the first surface is not returned by it.
     if expected == 5.0:
         assert met.cosine[0, 0] == pytest.approx(1.0 if ranges[0] == 5.0 else 0.25)

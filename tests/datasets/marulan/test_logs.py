@@ -18,9 +18,9 @@ from transect.recording import Recording, source_of, stream_of_values
 from transect.robots.beams import assemble_sweeps
 from transect.types import Image, LaserScan, RadarRange, RadarSpectrum, Record, RigidBodyState, Twist
 
-MS = 1_000_000
-T0 = 1_224_199_788_000 * MS
-DEGREE = math.pi / 180
+NS_PER_MS = 1_000_000
+T0_NS = 1_224_199_788_000 * NS_PER_MS
+RAD_PER_DEG = math.pi / 180
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +53,22 @@ def test_all_ten_folders_become_streams(rec: Recording):
     assert (rec["LaserPort"].tag, rec["VideoIR"].tag) == ("port", "infrared")
 
 
-def test_laser_ranges_are_metres_whatever_their_unit(rec: Recording):
+def test_laser_ranges_are_metres_for_any_unit(rec: Recording):
     centimetres, mixed = rec["LaserHorizontal"], rec["LaserStarboard"]
-    assert (centimetres.t_ns - T0).tolist() == [106 * MS, 119 * MS, 133 * MS, 146 * MS, 159 * MS]
+    assert (centimetres.t_ns - T0_NS).tolist() == [
+        106 * NS_PER_MS,
+        119 * NS_PER_MS,
+        133 * NS_PER_MS,
+        146 * NS_PER_MS,
+        159 * NS_PER_MS,
+    ]
     np.testing.assert_array_equal(centimetres[0].value.ranges, [1.0, 1.01, 1.02, np.nan, 1.04])
     assert centimetres[0].value.range_error.tolist() == [0, 0, 0, 8191, 0]
     assert centimetres[1].value.ranges.tolist() == [2.0, 2.01, 2.02, 2.03]
     assert centimetres["start_angle"].tolist() == [-0.034907, -0.030544, -0.02618, -0.021817, -0.034907]
     assert centimetres["angle_increment"].tolist() == [0.017453] * 5
     assert centimetres["end_angle"][:2].tolist() == [0.034907, 0.021817]
-    assert mixed[0].t_ns == T0 + 106_123_400
+    assert mixed[0].t_ns == T0_NS + 106_123_400
     np.testing.assert_array_equal(mixed[0].value.ranges, [1.234, 5.678, np.nan])
     assert mixed[0].value.range_error.tolist() == [0, 0, 8191]  # in mm mode 8.191 m is no range
     assert [scan.value.ranges.tolist() for scan in list(mixed)[1:]] == [[1.5, 2.25], [12.5]]
@@ -120,7 +126,7 @@ def test_the_attitude_of_nav_turns_body_to_navigation(rec: Recording):
 
 def test_radar_spectra_have_radians_and_the_ranges_of_equation_1(rec: Recording):
     spectra = rec["RadarSpectrum"]
-    np.testing.assert_allclose(spectra["angle"], [-45.25 * DEGREE, -44.75 * DEGREE], rtol=1e-15)
+    np.testing.assert_allclose(spectra["angle"], [-45.25 * RAD_PER_DEG, -44.75 * RAD_PER_DEG], rtol=1e-15)
     spectrum = spectra[0].value
     assert spectrum.reflectivity[:8].tolist() == [30.0, 30.5, 31.0, 31.5, 32.0, 32.5, 33.0, 30.0]
     # errata: 1250000 / (2 * 512) / 4336.384 = 0.2815 m, and offsetM = -0.3507 m
@@ -160,10 +166,10 @@ def test_payload_lines_become_a_stream_each(rec: Recording):
     assert setpoint.tolist() == [[0.125, 0.375, 0.625, 0.875]]
 
 
-def test_the_six_sensors_are_told_apart_and_rpm_are_rad_per_second(rec: Recording):
+def test_the_six_sensors_are_distinguished_and_rpm_are_rad_per_second(rec: Recording):
     engine = rec["Payload/Engine"]
     np.testing.assert_allclose(engine["angular_velocity"], [50 * math.pi, 1600 * math.pi / 30], rtol=1e-15)
-    assert (engine.t_ns - T0).tolist() == [120 * MS, 150 * MS]
+    assert (engine.t_ns - T0_NS).tolist() == [120 * NS_PER_MS, 150 * NS_PER_MS]
     np.testing.assert_allclose(rec["Payload/Gearbox"]["angular_velocity"], [750.5 * math.pi / 30], rtol=1e-15)
     assert rec["Payload/Battery12V"]["voltage"].tolist() == [12.75]
     assert rec["Payload/Battery24V"]["voltage"].tolist() == [24.5]
@@ -179,7 +185,7 @@ def test_the_payload_log_is_known_by_both_spellings(tmp_path: Path):
 
 def test_images_have_the_times_of_the_log_and_load_when_asked(rec: Recording):
     visual = rec["VideoVisual"]
-    assert (visual.t_ns - T0).tolist() == [106 * MS, 173 * MS]
+    assert (visual.t_ns - T0_NS).tolist() == [106 * NS_PER_MS, 173 * NS_PER_MS]
     image = visual[1].payload
     assert (image.mode, image.width, image.height) == ("rgb", 1360, 1024)
     np.testing.assert_array_equal(image.data, sample.picture(1360, 1024, seed=1)[:, :, ::-1])
@@ -193,7 +199,7 @@ def test_clipped_infrared_images_carry_no_camera(rec: Recording):
 
 
 def test_the_body_moves_in_the_navigation_frame(rec: Recording):
-    T = rec.frames.lookup("Navigation", "LaserPort", T0 + 206 * MS)
+    T = rec.frames.lookup("Navigation", "LaserPort", T0_NS + 206 * NS_PER_MS)
     body = rec["Nav"].array("x", "y", "z")[1]
     # 2.2.5: LaserPort is at 0.190857, -0.548777, -0.763776 in Body; the body is pitched by 0.5 rad.
     x, y, z = 0.190857, -0.548777, -0.763776
@@ -238,7 +244,7 @@ def test_a_cut_recording_keeps_its_format(rec: Recording, tmp_path: Path):
     assert [sentence for sentence in said if "VideoVisual has no samples" in sentence]
     cut = opened(tmp_path / "cut")
     assert cut.losses == ()
-    assert (cut["LaserPort"].t_ns - T0).tolist() == [119 * MS, 133 * MS]
+    assert (cut["LaserPort"].t_ns - T0_NS).tolist() == [119 * NS_PER_MS, 133 * NS_PER_MS]
     assert "VideoVisual" not in cut
     assert cut.conditions["dataset"] == sample.DYNAMIC
 
@@ -249,7 +255,7 @@ def test_a_folder_with_something_in_it_is_not_written_to(rec: Recording, dataset
 
 
 def test_what_the_format_cannot_carry_is_said(tmp_path: Path):
-    t = np.array([T0, T0 + MS])
+    t = np.array([T0_NS, T0_NS + NS_PER_MS])
     laser = {"ranges": np.ones((2, 3)), "start_angle": np.zeros(2), "angle_increment": np.full(2, 0.01)}
     streams = (
         stream_of_values("LaserPort", t, {**laser, "remission": np.ones((2, 3))}, type=LaserScan),
@@ -275,7 +281,7 @@ def test_a_plain_pose_can_be_written_as_nav(tmp_path: Path):
         zip(("x", "y", "z", "qx", "qy", "qz", "qw"), np.array([[1.0, 2.0, 3.0, *q]]).T, strict=True)
     )
     turning = {"wx": np.array([0.1]), "wy": np.array([0.2]), "wz": np.array([0.3])}
-    nav = stream_of_values("Nav", np.array([T0]), {**values, **turning}, type=RigidBodyState)
+    nav = stream_of_values("Nav", np.array([T0_NS]), {**values, **turning}, type=RigidBodyState)
     formats.write(Recording("mine", (nav,)), tmp_path / "out", "sdi")
     again = opened(tmp_path / "out")["Nav"]
     np.testing.assert_allclose(again.array("roll", "pitch", "yaw"), [[0, 0.5, 0]], atol=1e-15)
@@ -325,9 +331,9 @@ def test_four_scans_make_a_sweep(dataset: Path):
         sweep.ranges, [np.nan if number == 8191 else number / 100 for number in expected]
     )
     assert sweep.range_error.tolist() == [8191 if number == 8191 else 0 for number in expected]
-    np.testing.assert_allclose(np.diff(sweep.angles), 0.25 * DEGREE, rtol=1e-3)
+    np.testing.assert_allclose(np.diff(sweep.angles), 0.25 * RAD_PER_DEG, rtol=1e-3)
     assert sweep.start_angle == -0.034907
-    assert (laser.t_ns[0] - T0, laser["end_ns"][0] - T0) == (106 * MS, 146 * MS)
+    assert (laser.t_ns[0] - T0_NS, laser["end_ns"][0] - T0_NS) == (106 * NS_PER_MS, 146 * NS_PER_MS)
     assert laser.parsed.notes == ("LaserHorizontal: 1 of 5 scans belong to no full sweep of 4",)
 
 
@@ -336,10 +342,10 @@ def interleaved(sweeps: int, beams: int = 3) -> tuple[np.ndarray, dict[str, np.n
     phase = np.arange(scans) % 4
     columns = {
         "ranges": np.arange(scans * beams, dtype=float).reshape(scans, beams),
-        "start_angle": np.round(-math.pi / 2 + phase * 0.25 * DEGREE, 6),
+        "start_angle": np.round(-math.pi / 2 + phase * 0.25 * RAD_PER_DEG, 6),
         "angle_increment": np.full(scans, 0.017453),
     }
-    return T0 + np.arange(scans) * 13 * MS, columns
+    return T0_NS + np.arange(scans) * 13 * NS_PER_MS, columns
 
 
 @given(st.sets(st.integers(0, 39), max_size=12))
@@ -360,7 +366,7 @@ def test_scans_missing_anywhere_cost_only_their_own_sweeps(missing: set[int]):
 
 def test_a_sweep_does_not_bridge_a_gap_of_whole_sweeps():
     t, columns = interleaved(6)
-    t[10:] += 4 * 13 * MS  # between the second and the third scan of the third sweep
+    t[10:] += 4 * 13 * NS_PER_MS  # between the second and the third scan of the third sweep
     sweeps = assemble_sweeps(stream_of_values("L", t, columns, type=LaserScan))
     assert sweeps.t_ns.tolist() == [t[0], t[4], t[12], t[16], t[20]]
 
@@ -374,7 +380,7 @@ def test_one_absurd_angle_costs_only_its_own_sweep():
 
 def test_only_lasers_have_sweeps():
     with pytest.raises(StreamError, match="no scans"):
-        assemble_sweeps(stream_of_values("Battery", np.array([T0]), {"voltage": np.ones(1)}))
+        assemble_sweeps(stream_of_values("Battery", np.array([T0_NS]), {"voltage": np.ones(1)}))
 
 
 def test_a_calibration_set_brings_its_own_camera_and_images(tmp_path: Path):
@@ -384,7 +390,7 @@ def test_a_calibration_set_brings_its_own_camera_and_images(tmp_path: Path):
     assert rec.losses == ()
     assert rec.cameras["VideoVisual"].K[0, 0] == 1000.254873083798120
     images = rec["Calibration/Images"]
-    assert images.t_ns.tolist() == [(1_224_110_000 + i) * 10**9 + 500 * MS for i in (1, 2, 3)]
+    assert images.t_ns.tolist() == [(1_224_110_000 + i) * 10**9 + 500 * NS_PER_MS for i in (1, 2, 3)]
     np.testing.assert_array_equal(images[2].payload.data, sample.picture(8, 6, 3)[:, :, ::-1])
     assert rec.conditions["kind"] == "calibration"
     assert not [note for note in rec.notes if "Nav" in note]
@@ -412,7 +418,9 @@ def test_datasets_are_recognised_by_their_logs(dataset: Path, tmp_path: Path):
 def test_the_robot_stands_as_the_report_describes_it():
     frames = robots.load("argo").frames
     laser = frames.lookup("Body", "LaserHorizontal")
-    assert laser[2, 0] == pytest.approx(math.sin(8.586863 * DEGREE))  # 2.2.1: it points down, and z is down
+    assert laser[2, 0] == pytest.approx(
+        math.sin(8.586863 * RAD_PER_DEG)
+    )  # 2.2.1: it points down, and z is down
     np.testing.assert_allclose(frames.lookup("Body", "LaserPort")[:3, 3], [0.190857, -0.548777, -0.763776])
     radar = frames.lookup("Body", "Radar")[:3, :3]
     assert radar[0, 0] > 0.9  # errata: it looks forward

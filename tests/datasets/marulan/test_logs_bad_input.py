@@ -31,7 +31,7 @@ def with_laser(folder: Path, text: str) -> Recording:
 
 
 def same(a: pa.Table, b: pa.Table) -> bool:
-    """Tell whether two tables hold the same, NaN (no return) among it."""
+    """Return whether two tables hold the same, NaN (no return) among it."""
     return a.schema == b.schema and repr(a.to_pylist()) == repr(b.to_pylist())
 
 
@@ -110,7 +110,7 @@ def test_a_stamp_that_is_no_time_loses_its_line(tmp_path: Path, stamp: str):
     assert found(rec) == [(LASER_LOG, 3, 1)]
 
 
-def test_lines_of_another_type_are_not_believed(tmp_path: Path):
+def test_lines_of_another_type_are_rejected(tmp_path: Path):
     rec = with_laser(tmp_path, sample.LASER.replace("133 RANGE_DATA", "133 RANGE_DATUM"))
     assert rec.losses[0].reason == "not a RANGE_DATA line"
     assert len(rec["LaserPort"]) == 4
@@ -201,7 +201,7 @@ def test_images_without_line_and_lines_without_image(dataset: Path):
     assert any("1 images without a line" in note for note in rec.all_notes)
 
 
-def test_without_a_log_the_names_of_the_images_tell_the_time(dataset: Path):
+def test_without_a_log_the_names_of_the_images_give_the_time(dataset: Path):
     (dataset / "VideoVisual/VideoLogAscii.txt").unlink()
     sample.write_bmp(dataset / "VideoVisual/Images/snapshot.bmp", sample.picture(4, 3))
     rec = opened(dataset)

@@ -1,4 +1,4 @@
-"""The street of equal houses, of which one stretch looks as the next one does; and the round of one house."""
+"""The street of equal houses, where each stretch looks like the next one; and the round of one house."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ CONTENT = {
 }
 
 
-def test_lasers_see_the_dust_and_the_radar_hardly_does(dusty, not_dusty):
+def test_lasers_see_the_dust_and_the_radar_almost_none(dusty, not_dusty):
     usual, seen = (beams_of(each["LaserPort"])[1] for each in (not_dusty, dusty.recording))
     assert (seen < np.where(np.isnan(usual), np.inf, usual) - 0.5).mean() > 0.02
     ranges, radar = not_dusty["RadarRangeBearing"]["range"], dusty.recording["RadarRangeBearing"]
@@ -485,7 +485,7 @@ def test_conditions_that_are_not_known_are_refused():
         simulate("marulan", WorldOptions(streams=("Lidar",)))
 
 
-def test_boards_tell_how_the_laser_and_the_camera_are_mounted():
+def test_boards_determine_the_extrinsics_of_laser_and_camera():
     """Section 4.4.1, with one small picture of each board, by the compound that a user runs."""
     options = WorldOptions(3.9, 0, 0.4, ("LaserHorizontal", "VideoVisual"), {"scene": "boards"})
     day = simulate("marulan", options)

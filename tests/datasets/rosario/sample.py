@@ -10,7 +10,7 @@ import pynmea2
 import transect
 from transect.recording import Recording
 
-RIM = math.pi * 0.57 / 60
+RIM_M_S_PER_RPM = math.pi * 0.57 / 60
 """m/s per turn a minute: the wheels have 0.57 m (4.6)."""
 
 # data/README.md: token 0 time, two undocumented tokens, gyro deg/s, accelerations milli-g

@@ -73,7 +73,9 @@ def test_seven_and_nine_tokens_are_read_alike(paper: Path) -> None:
 def test_telegrams_of_the_motors_are_turns_per_minute_with_steering_to_the_right(scripts: Path) -> None:
     wheels = opened(scripts)["Odometry/Raw"]
     np.testing.assert_allclose(
-        wheels["wheel_velocity"], sample.RIM * np.array([[30, 32], [0, 0], [-20, -20]]), rtol=1e-14
+        wheels["wheel_velocity"],
+        sample.RIM_M_S_PER_RPM * np.array([[30, 32], [0, 0], [-20, -20]]),
+        rtol=1e-14,
     )
     np.testing.assert_allclose(wheels["steering"], -np.radians(0.20 * np.array([-5, 95, 0])), rtol=1e-14)
     assert wheels["left_raw"].tolist() == [30, 0, 20]
@@ -86,7 +88,7 @@ def test_the_cleaned_log_is_turns_per_minute() -> None:
         b"1514301955.4 30.0 32.0 0.67 1\r\n1514301955.5 2.0 2.0 100.0 -1\r\n", "odometry.log"
     )
     speeds = np.array(parsed.table["wheel_velocity"].to_pylist())
-    np.testing.assert_allclose(speeds, sample.RIM * np.array([[30, 32], [-2, -2]]), rtol=1e-14)
+    np.testing.assert_allclose(speeds, sample.RIM_M_S_PER_RPM * np.array([[30, 32], [-2, -2]]), rtol=1e-14)
     assert parsed.table["steering"].to_pylist()[1] == pytest.approx(-math.radians(20))
     assert "turns per minute" in parsed.notes[0]
 
@@ -108,9 +110,9 @@ def test_the_papers_odometry_is_metres_per_second(paper: Path) -> None:
     assert "m/s" in wheels.parsed.notes[0]
 
 
-def test_speeds_no_robot_of_the_kind_reaches_are_turns_per_minute_whatever_the_line_ends() -> None:
+def test_speeds_no_robot_of_the_kind_reaches_are_turns_per_minute_for_any_line_ends() -> None:
     (parsed,) = read_odometry(b"1.0 30.0 32.0 0.0 1\n2.0 40.0 40.0 0.0 1\n", "odometry.log")
-    assert parsed.table["wheel_velocity"].to_pylist()[0][0] == pytest.approx(30 * sample.RIM)
+    assert parsed.table["wheel_velocity"].to_pylist()[0][0] == pytest.approx(30 * sample.RIM_M_S_PER_RPM)
 
 
 def test_where_both_odometry_logs_are_there_the_cleaned_one_is_derived(scripts: Path) -> None:

@@ -15,8 +15,8 @@ from transect.datasets.rosario.robot.comparison import compare
 from transect.recording import stream_of_values
 from transect.types import Pose
 
-START = 1_514_301_955_465_000_000
-ADDED = (1.96, -0.017, 1.02)
+START_NS = 1_514_301_955_465_000_000
+ADDED_OFFSET_M = (1.96, -0.017, 1.02)
 """What was added to the published tracks (data/README.md)."""
 
 
@@ -24,8 +24,8 @@ ADDED = (1.96, -0.017, 1.02)
 def tracks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tracks")
     t = np.arange(450) * 0.2
-    rtk = turned(antenna(t), 2.0, (7.0, -3.0, 100.0)) + ADDED
-    stamps = START + np.round(t * 1e9).astype(np.int64)
+    rtk = turned(antenna(t), 2.0, (7.0, -3.0, 100.0)) + ADDED_OFFSET_M
+    stamps = START_NS + np.round(t * 1e9).astype(np.int64)
     lines = [f"{s} {x!r} {y!r} {z!r} 0 0 0 1\n" for s, (x, y, z) in zip(stamps, rtk.tolist(), strict=True)]
     positions = base(np.arange(950) * 0.1)[0].tolist()
     blocks = [f"x: {x!r}\ny: {y!r}\nz: {z!r}\n---\n" for x, y, z in positions]

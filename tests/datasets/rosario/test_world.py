@@ -23,11 +23,11 @@ SEED = 3
 SMALL = WorldOptions(seconds=1.2, seed=SEED, scale=0.2)
 NO_IMAGES = ("Imu", "Gps/*", "Odometry", "GroundTruth")
 NS = 10**9
-RIM = np.pi * 0.57 / 60
+RIM_M_S_PER_RPM = np.pi * 0.57 / 60
 """m/s per turn a minute (4.6)."""
 WHEELBASE, STEERING_LIMIT = 1.6, np.radians(19)
 """4.6."""
-STEPS = 426
+IMU_SAMPLE_COUNT = 426
 """Samples of the imu, 3 s."""
 ANTENNA = np.array([1.8, -0.030, 1.593])
 """Table 1."""
@@ -160,7 +160,7 @@ def test_unknown_conditions_are_refused(conditions: dict[str, str], hint: str) -
         simulate("rosario", WorldOptions(conditions=conditions))
 
 
-def test_rounds_come_back_to_the_same_places_in_the_same_direction() -> None:
+def test_rounds_return_to_the_same_places_in_the_same_direction() -> None:
     options = WorldOptions(seconds=170.0, seed=SEED, streams=("Gps/Fix",), conditions={"route": "round"})
     motion = simulate("rosario", options).truth.motion
     begin = motion.position[0]
@@ -255,8 +255,8 @@ def test_wheels_turn_as_fast_as_their_rims_do(long: Recording) -> None:
     wheels, slip = long["Odometry"], long["truth/slip"]
     at = seconds_of(wheels)
     true = np.column_stack([_mean_over_last_tenth(slip, f"rim_{side}", at) for side in ("left", "right")])
-    moving = np.abs(true).min(axis=1) > 6 * RIM
-    error = (np.asarray(wheels["wheel_velocity"]) - true)[moving] / RIM
+    moving = np.abs(true).min(axis=1) > 6 * RIM_M_S_PER_RPM
+    error = (np.asarray(wheels["wheel_velocity"]) - true)[moving] / RIM_M_S_PER_RPM
     # noise of the Hall sensors, and rounding to whole turns per minute
     assert likely((error**2).sum() / (sensors.NOISE.rpm_sigma**2 + 1 / 12), error.size)
     assert np.array_equal(wheels["left_raw"], np.rint(wheels["left_raw"]))
@@ -269,7 +269,7 @@ def _mean_over_last_tenth(slip: transect.Stream, name: str, at: np.ndarray) -> n
 
 
 def test_odometry_agrees_with_the_way_within_its_noise(long: Recording) -> None:
-    """Pieces of ten seconds, each from its true beginning: v and omega as in 4.6, by hand.
+    """Pieces of ten seconds, each from its true start: v and omega as in 4.6, by hand.
 
     Slip and sliding are not noise: they are taken off as the truth tells them.
     """
@@ -305,7 +305,7 @@ def _odometry_covariance(along: np.ndarray, steps: np.ndarray, bend: np.ndarray)
     to_the_end = steps[::-1].cumsum(axis=0)[::-1]
     around = np.column_stack([-to_the_end[:, 1], to_the_end[:, 0]])
     ahead = np.column_stack([np.cos(along), np.sin(along)]) + around * bend[:, None]
-    gone = 0.1 * RIM * np.sqrt((sensors.NOISE.rpm_sigma**2 + 1 / 12) / 2) * (way > 0)
+    gone = 0.1 * RIM_M_S_PER_RPM * np.sqrt((sensors.NOISE.rpm_sigma**2 + 1 / 12) / 2) * (way > 0)
     unit = np.radians(0.2) * np.sqrt(sensors.NOISE.stepper_sigma**2 + 1 / 12)
     turned = way * unit * (1 + (WHEELBASE * bend) ** 2) / WHEELBASE
     parts = np.concatenate([ahead * gone[:, None], around * turned[:, None]])
@@ -325,7 +325,7 @@ def test_the_turn_is_one_that_the_robot_can_drive(long: Recording) -> None:
 
 
 def test_imu_integrated_by_hand_agrees_with_the_way_within_its_noise(long: Recording) -> None:
-    """Pieces of three seconds, each from its true beginning, with the true biases taken off."""
+    """Pieces of three seconds, each from its true start, with the true biases taken off."""
     imu, bias = long["Imu"], long["truth/imu_bias"]
     gyro = imu.array("gyro_x", "gyro_y", "gyro_z") - bias.array(*(f"gyro_bias_{a}" for a in "xyz"))
     acc = imu.array("acc_x", "acc_y", "acc_z") - bias.array(*(f"acc_bias_{a}" for a in "xyz"))
@@ -334,19 +334,19 @@ def test_imu_integrated_by_hand_agrees_with_the_way_within_its_noise(long: Recor
     body = turn * Rotation.from_matrix(mount[:3, :3])
     place = place + turn.apply(mount[:3, 3])
     t = seconds_of(imu)
-    begins = np.arange(142, len(t) - STEPS - 2, 3 * STEPS)
-    # The true velocity at the beginning, from a parabola through places 7 ms apart.
+    begins = np.arange(142, len(t) - IMU_SAMPLE_COUNT - 2, 3 * IMU_SAMPLE_COUNT)
+    # The true velocity at the start, from a parabola through places 7 ms apart.
     speed = np.diff(place, axis=0) / np.diff(t)[:, None]
     velocity = (speed[begins - 1] + speed[begins]) / 2
     end = _integrated(t, gyro, acc, body[begins], place[begins], velocity, begins)
-    error = end - place[begins + STEPS]
-    assert likely((error**2).sum() / _imu_variance(STEPS / 142), error.size)
+    error = end - place[begins + IMU_SAMPLE_COUNT]
+    assert likely((error**2).sum() / _imu_variance(IMU_SAMPLE_COUNT / 142), error.size)
 
 
 def _integrated(t, gyro, acc, attitude, place, velocity, at) -> np.ndarray:
-    """Places (k, 3) after turning and pushing from k beginnings, by the mean of two samples each step."""
+    """Places (k, 3) after turning and pushing from k starts, by the mean of two samples each step."""
     gravity = np.array([0, 0, -sensors.field_gravity()])
-    for i in (at + k for k in range(STEPS)):
+    for i in (at + k for k in range(IMU_SAMPLE_COUNT)):
         step = (t[i + 1] - t[i])[:, None]
         then = attitude * Rotation.from_rotvec((gyro[i] + gyro[i + 1]) / 2 * step)
         push = (attitude.apply(acc[i]) + then.apply(acc[i + 1])) / 2 + gravity

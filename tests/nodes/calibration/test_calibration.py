@@ -24,7 +24,7 @@ from transect.types import CameraModel, Image, LaserScan
 BOARD = Chessboard(9, 6, 0.0749, 0.0747)  # the Argo's visual one, 4.4.1
 K = np.array([[520.0, 0, 322.0], [0, 523.0, 243.0], [0, 0, 1]])
 LENS = np.array([-0.25, 0.08, 0.001, -0.0005, 0.0])
-SIZE = (640, 480)
+IMAGE_SIZE_PX = (640, 480)
 NOISE_PX, NOISE_M = 0.1, 0.01
 """Noise of corners, and of a laser of the SICK LMS 200 family in its centimetre mode."""
 PICTURE = Image(np.zeros((480, 640), np.uint8), frame="cam")
@@ -60,7 +60,7 @@ def test_a_camera_is_found_within_what_it_says_of_itself():
     assert (np.abs(found - [520, 523, 322, 243]) < 4 * fit.sigma).all()
     assert fit.rms == pytest.approx(np.sqrt(2) * NOISE_PX, rel=0.1)
     assert fit.errors.shape == (15,)
-    assert (fit.camera.width, fit.camera.height, fit.camera.frame) == (*SIZE, "cam")
+    assert (fit.camera.width, fit.camera.height, fit.camera.frame) == (*IMAGE_SIZE_PX, "cam")
 
 
 def test_a_pair_is_found_with_its_baseline():
@@ -187,12 +187,12 @@ def test_parallel_boards_do_not_determine_the_mount():
 def test_the_board_is_found_in_picture_and_sweep(T_laser_camera: np.ndarray):
     """Pictures drawn by a homography, through the node; the last one shows nothing."""
     rng = np.random.default_rng(7)
-    camera = CameraModel("VideoVisual", *SIZE, K, frame="VideoVisual")
+    camera = CameraModel("VideoVisual", *IMAGE_SIZE_PX, K, frame="VideoVisual")
     places = argo_boards(9, 8, T_laser_camera)
     node = LaserCameraCalibration(square=BOARD.width, square_height=BOARD.height, min_boards=6)
     for data, pose in [
         *((drawn(pose), pose) for pose in places),
-        (np.zeros(SIZE[::-1], np.uint8), places[0]),
+        (np.zeros(IMAGE_SIZE_PX[::-1], np.uint8), places[0]),
     ]:
         seen = node(Image(data, frame="VideoVisual", camera=camera), [scan_of(T_laser_camera, pose, rng)])
     assert not seen.found
@@ -224,4 +224,4 @@ def drawn(pose) -> np.ndarray:
     seen = plane @ cv2.Rodrigues(pose[0])[0].T + pose[1]
     pixels = (seen @ K.T)[:, :2] / seen[:, 2:]
     H = cv2.getPerspectiveTransform(on_page, pixels.astype(np.float32))
-    return cv2.warpPerspective(page, H, SIZE, flags=cv2.INTER_AREA, borderValue=120)
+    return cv2.warpPerspective(page, H, IMAGE_SIZE_PX, flags=cv2.INTER_AREA, borderValue=120)

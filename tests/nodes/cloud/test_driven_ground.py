@@ -16,10 +16,10 @@ from transect.simulation import driving, terrain
 from transect.types import PointCloud, Pose, WheelState
 
 NS = 1_000_000_000
-RADIUS = 0.17
+WHEEL_RADIUS_M = 0.17
 """m, of wheels that an invented rover reports speeds of."""
 TICKS_PER_TURN = 30_000.0  # AMEDS eq. 4
-HEIGHT = 0.135  # AMEDS section 4: H, from Platform down to the axles
+AXLE_HEIGHT_M = 0.135  # AMEDS section 4: H, from Platform down to the axles
 
 
 def node_of(robot: str, **parameters: float) -> DrivenGround:
@@ -47,14 +47,14 @@ def poses_on(slope: float, above: float, ways: np.ndarray) -> list[Pose]:
 
 def test_interact_touches_a_slope_where_its_wheels_are_with_the_radius_that_it_tells_itself():
     ways = np.linspace(0.0, 2.0, 21)  # 10 cm in each 0.1 s
-    ticks = ways / (2 * np.pi * RADIUS) * TICKS_PER_TURN
+    ticks = ways / (2 * np.pi * WHEEL_RADIUS_M) * TICKS_PER_TURN
     wheels = [
         WheelState(
             velocity=np.ones(4), drive_ticks=np.full(4, at), steer_ticks=np.zeros(4), t_ns=i * NS // 10
         )
         for i, at in enumerate(ticks)
     ]
-    ground = driven(node_of("interact"), poses_on(0.2, HEIGHT + RADIUS, ways), wheels)
+    ground = driven(node_of("interact"), poses_on(0.2, AXLE_HEIGHT_M + WHEEL_RADIUS_M, ways), wheels)
     np.testing.assert_allclose(ground.points[:, 2], np.tan(0.2) * ground.points[:, 0], atol=1e-6)
     assert ground.frame == "map"
     # AMEDS section 4: L = 0.402, W + d = 0.396 + 0.143; front left, rear left, rear right, front right

@@ -10,7 +10,7 @@ from transect.nodes.cloud.point_cloud_filtering import FreeSpace
 from transect.types import PointCloud, Pose
 
 BEAMS = np.deg2rad(np.arange(-90, 90, 0.5))
-WALL = 8.0
+WALL_DISTANCE_M = 8.0
 
 
 def to_circle(origin: np.ndarray, rays: np.ndarray, centre: np.ndarray, radius: float) -> np.ndarray:
@@ -27,7 +27,7 @@ def scan(pose: tuple[float, float, float], person: np.ndarray | None, rng: np.ra
     angles = BEAMS + heading
     rays, origin = np.column_stack([np.cos(angles), np.sin(angles)]), np.array([x, y])
     with np.errstate(divide="ignore"):
-        wall = np.where(rays[:, 0] > 0.2, (WALL - x) / rays[:, 0], np.inf)
+        wall = np.where(rays[:, 0] > 0.2, (WALL_DISTANCE_M - x) / rays[:, 0], np.inf)
     still = np.minimum(wall, to_circle(origin, rays, np.array([4.0, 2.0]), 0.2))
     walker = np.full(len(rays), np.inf) if person is None else to_circle(origin, rays, person, 0.25)
     ranges = np.minimum(still, walker)

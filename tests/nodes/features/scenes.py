@@ -11,15 +11,15 @@ from scipy.special import gammaincinv
 
 from transect.types import CameraModel, Correspondences2D, Features2D, Image, PointCloud
 
-FOCAL, WIDTH, HEIGHT = 700.0, 800, 600
-K = np.array([[FOCAL, 0, 399.5], [0, FOCAL, 299.5], [0, 0, 1.0]])
+FOCAL_PX, WIDTH_PX, HEIGHT_PX = 700.0, 800, 600
+K = np.array([[FOCAL_PX, 0, 399.5], [0, FOCAL_PX, 299.5], [0, 0, 1.0]])
 LENS = np.array([-0.28, 0.09, 1e-3, -5e-4])
 
 
 def camera(name: str = "left", baseline: float | None = None, lens: np.ndarray | None = None) -> CameraModel:
-    P = None if baseline is None else np.column_stack([K, [-FOCAL * baseline, 0, 0]])
+    P = None if baseline is None else np.column_stack([K, [-FOCAL_PX * baseline, 0, 0]])
     bent = {} if lens is None else {"distortion": "radtan", "coefficients": lens}
-    return CameraModel(name, WIDTH, HEIGHT, K, P=P, frame=name, **bent)
+    return CameraModel(name, WIDTH_PX, HEIGHT_PX, K, P=P, frame=name, **bent)
 
 
 def project(points: np.ndarray, R: np.ndarray, p: np.ndarray, lens: np.ndarray | None = None) -> np.ndarray:
@@ -35,7 +35,7 @@ def project(points: np.ndarray, R: np.ndarray, p: np.ndarray, lens: np.ndarray |
             x * bend + 2 * p1 * x * y + p2 * (r + 2 * x * x),
             y * bend + p1 * (r + 2 * y * y) + 2 * p2 * x * y,
         )
-    return np.column_stack([FOCAL * x + K[0, 2], FOCAL * y + K[1, 2]])
+    return np.column_stack([FOCAL_PX * x + K[0, 2], FOCAL_PX * y + K[1, 2]])
 
 
 @dataclass
@@ -79,7 +79,7 @@ def two_views(
     source = project(points, np.eye(3), np.zeros(3), lens) + rng.normal(0, sigma, (n, 2))
     sink = project(points, R, place, lens) + rng.normal(0, sigma, (n, 2))
     if outliers:
-        sink[-outliers:] = rng.uniform([0, 0], [WIDTH, HEIGHT], (outliers, 2))
+        sink[-outliers:] = rng.uniform([0, 0], [WIDTH_PX, HEIGHT_PX], (outliers, 2))
     matches = Correspondences2D(
         source.astype(np.float32),
         sink.astype(np.float32),
@@ -104,7 +104,7 @@ def resection(
     R, p = Rotation.from_rotvec([0.05, -0.1, 0.03]).as_matrix(), np.array([0.4, -0.2, 0.3])
     pixels = project(points, R, p, lens) + rng.normal(0, sigma, (n, 2))
     if outliers:
-        pixels[-outliers:] = rng.uniform([0, 0], [WIDTH, HEIGHT], (outliers, 2))
+        pixels[-outliers:] = rng.uniform([0, 0], [WIDTH_PX, HEIGHT_PX], (outliers, 2))
     features = Features2D(pixels.astype(np.float32), t_ns=7, camera=camera(lens=lens))
     return PointCloud(points, frame="map"), features, R, p
 

@@ -20,9 +20,9 @@ from transect.nodes.features.bundle_adjustment import (
 from transect.recording import FrameTree
 from transect.types import CameraModel, CorrespondenceMaps2D, Correspondences2D, PointCloud, Trajectory
 
-from .scenes import HEIGHT, LENS, WIDTH, camera, pose_error, project, spread_points, within_chi_square
+from .scenes import HEIGHT_PX, LENS, WIDTH_PX, camera, pose_error, project, spread_points, within_chi_square
 
-SIGMA, BASELINE = 0.5, 0.3
+SIGMA_PX, BASELINE_M = 0.5, 0.3
 Poses = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -59,7 +59,7 @@ def sequence(
     for R, p in poses:
         pixels = project(points, R, p, lens) + rng.normal(0, sigma, (len(points), 2))
         wrong = rng.choice(len(points), outliers, replace=False)
-        pixels[wrong] = rng.uniform([0, 0], [WIDTH, HEIGHT], (outliers, 2))
+        pixels[wrong] = rng.uniform([0, 0], [WIDTH_PX, HEIGHT_PX], (outliers, 2))
         seen.append(pixels.astype(np.float32))
     maps = tuple(
         Correspondences2D(seen[a], seen[b], source_camera=cameras[a], sink_camera=cameras[b])
@@ -78,13 +78,13 @@ def drive(seed: int = 0, n: int = 60, stereo: bool = True, outliers: int = 0, ba
             np.array([0.4, 0.05, 0.15]) * k,
         )
         for side in range(1 + stereo):
-            poses.append((R, p + R @ [BASELINE * side, 0, 0]))
-            cameras.append(camera("right", None if bare else BASELINE) if side else camera("left"))
+            poses.append((R, p + R @ [BASELINE_M * side, 0, 0]))
+            cameras.append(camera("right", None if bare else BASELINE_M) if side else camera("left"))
     points = spread_points(np.random.default_rng(seed + 100), n)
-    return sequence(poses, points, cameras, seed, SIGMA, outliers)
+    return sequence(poses, points, cameras, seed, SIGMA_PX, outliers)
 
 
-def orbit(seed: int = 0, n: int = 60, sigma: float = SIGMA, lens: np.ndarray | None = None) -> Sequence:
+def orbit(seed: int = 0, n: int = 60, sigma: float = SIGMA_PX, lens: np.ndarray | None = None) -> Sequence:
     """A camera that goes 35 degrees round a heap of stones 10 m away."""
     points = np.random.default_rng(seed + 100).uniform([-2, -2, 8], [2, 2, 12], (n, 3))
     poses = []
@@ -107,7 +107,7 @@ def test_a_stereo_pair_is_placed_without_a_guess_and_its_covariances_hold():
         error = drove.errors(found)
         squares.append(float(error[4] @ np.linalg.solve(found.posesSequence.covariances[4], error[4])))
         assert found.success is True
-        assert found.error == pytest.approx(2 * SIGMA**2, rel=0.4)
+        assert found.error == pytest.approx(2 * SIGMA_PX**2, rel=0.4)
         assert np.abs(error).max() < 0.03
     assert within_chi_square(squares, freedom=6)
     assert found.posesSequence.frame == "left"
@@ -144,7 +144,7 @@ def test_least_squares_of_all_sightings_bear_noise_but_no_outliers():
     clean, dirty = drive(n=100), drive(n=100, outliers=6)
     found = LeastSquaresAdjustment()(clean.maps)
     assert found.success is True
-    assert found.error == pytest.approx(2 * SIGMA**2, rel=0.4)
+    assert found.error == pytest.approx(2 * SIGMA_PX**2, rel=0.4)
     assert np.abs(clean.errors(found)).max() < 0.03
     node = LeastSquaresAdjustment()
     assert node(dirty.maps).success is False
@@ -182,7 +182,7 @@ def test_the_frames_of_a_recording_give_the_transform_of_a_pair():
         node(drove.maps)
     node.ctx.frames = FrameTree()
     mount = np.eye(4)
-    mount[0, 3] = BASELINE
+    mount[0, 3] = BASELINE_M
     node.ctx.frames.add_static("left", "right", mount)
     assert np.abs(drove.errors(node(drove.maps))).max() < 0.03
 
@@ -200,7 +200,7 @@ def test_too_few_points_and_a_camera_that_only_turned_are_refused():
     assert node(drive(n=10).maps).success is False
     R = Rotation.from_rotvec([0.0, 0.1, 0.0]).as_matrix()
     points = spread_points(np.random.default_rng(0), 60)
-    turned = sequence([(np.eye(3), np.zeros(3)), (R, np.zeros(3))], points, [camera()] * 2, 0, SIGMA)
+    turned = sequence([(np.eye(3), np.zeros(3)), (R, np.zeros(3))], points, [camera()] * 2, 0, SIGMA_PX)
     assert node(turned.maps).posesSequence is None
     assert reasons(node) == [
         "an image shares too few points with the others",
@@ -236,7 +236,7 @@ def around(distance: float, seed: int) -> Sequence:
     for _ in range(3):
         R = Rotation.from_rotvec(rng.normal(0, 0.25, 3)).as_matrix()
         poses.append((R, np.array([0, 0, distance]) - R @ [0, 0, distance * rng.uniform(0.9, 1.3)]))
-    return sequence(poses, points, [camera()] * 4, seed, SIGMA)
+    return sequence(poses, points, [camera()] * 4, seed, SIGMA_PX)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -245,7 +245,7 @@ def test_four_perspective_views_are_placed(seed: int):
         found = SvdDecomposition(baseline=went.reach)(went.maps)
         assert found.success is True
         assert np.abs(went.errors(found)).max() < 0.06
-        assert found.error < 2 * SIGMA**2
+        assert found.error < 2 * SIGMA_PX**2
 
 
 def test_a_factorisation_begins_an_adjustment():
@@ -254,7 +254,7 @@ def test_a_factorisation_begins_an_adjustment():
     fine = GtsamAdjustment()(went.maps, rough.posesSequence, rough.pointCloud)
     assert np.abs(went.errors(rough)).max() < 0.1
     assert np.abs(went.errors(fine)).max() < 0.1
-    assert fine.error == pytest.approx(2 * SIGMA**2, rel=0.4)
+    assert fine.error == pytest.approx(2 * SIGMA_PX**2, rel=0.4)
     again = SvdDecomposition(baseline=went.reach)(went.maps)
     assert again.posesSequence.positions.tobytes() == rough.posesSequence.positions.tobytes()
 
@@ -263,7 +263,7 @@ def test_a_factorisation_refuses_what_is_not_for_it():
     node = SvdDecomposition()
     points = spread_points(np.random.default_rng(0), 60)
     turns = [Rotation.from_rotvec([0.0, 0.1 * k, 0.0]).as_matrix() for k in range(3)]
-    turned = sequence([(R, np.zeros(3)) for R in turns], points, [camera()] * 3, 0, SIGMA)
+    turned = sequence([(R, np.zeros(3)) for R in turns], points, [camera()] * 3, 0, SIGMA_PX)
     assert node(turned.maps).success is False  # no parallax
     assert node(orbit(n=10).maps).success is False
     assert SvdDecomposition(max_rms=0.1)(orbit().maps).success is False

@@ -26,7 +26,7 @@ from transect.types import Features2D, Image
 
 from .scenes import textured
 
-MOVED = (7.0, -4.0)
+SHIFT_PX = (7.0, -4.0)
 DETECTORS = [
     HarrisDetector2D(count=200),
     OrbDetectorDescriptor(count=200),
@@ -37,7 +37,7 @@ DETECTORS = [
 
 @pytest.fixture(scope="module")
 def pictures() -> tuple[Image, Image]:
-    return textured(noise=1.0), textured(moved=MOVED, noise=1.0)
+    return textured(noise=1.0), textured(moved=SHIFT_PX, noise=1.0)
 
 
 def bytes_of(features: Features2D) -> list[bytes]:
@@ -70,7 +70,7 @@ def test_a_detector_finds_points_all_over_and_the_same_bytes_again(
 def test_points_move_as_the_picture_does(detector: FeaturesExtraction2D, pictures: tuple[Image, Image]):
     """To half a pixel for most: the detectors are not all made for fractions of one."""
     before, after = (detector(each).features.points for each in pictures)
-    apart = np.linalg.norm(before[:, None] + MOVED - after[None], axis=2).min(axis=1)
+    apart = np.linalg.norm(before[:, None] + SHIFT_PX - after[None], axis=2).min(axis=1)
     assert np.mean(apart < 0.5) > 0.5
 
 
@@ -125,7 +125,7 @@ def test_matches_move_as_the_picture_does(detector, matcher, pictures: tuple[Ima
     for part in ("source", "sink", "probability", "source_index", "sink_index"):
         first = getattr(found.matches, part).tobytes()
         assert first == getattr(again.matches, part).tobytes() == getattr(third.matches, part).tobytes()
-    off = np.linalg.norm(found.matches.sink - found.matches.source - MOVED, axis=1)
+    off = np.linalg.norm(found.matches.sink - found.matches.source - SHIFT_PX, axis=1)
     assert np.mean(off < 2) > 0.95
     assert found.matched == len(found.matches) / min(len(source), len(sink)) > 0.2
     np.testing.assert_array_equal(source.points[found.matches.source_index], found.matches.source)
@@ -159,7 +159,7 @@ def test_corners_are_described_and_then_match(descriptor, pictures: tuple[Image,
     kept = {tuple(point) for point in corners[0].points.tolist()}
     assert {tuple(point) for point in one.features.points.tolist()} <= kept
     matches = BruteForceMatcher()(one.features, other.features).matches
-    assert np.mean(np.linalg.norm(matches.sink - matches.source - MOVED, axis=1) < 2) > 0.9
+    assert np.mean(np.linalg.norm(matches.sink - matches.source - SHIFT_PX, axis=1) < 2) > 0.9
 
 
 def test_orb_cannot_describe_what_is_at_the_edge(pictures: tuple[Image, Image]):

@@ -26,7 +26,7 @@ from transect.types import CorrespondenceMaps3D, Correspondences3D
 
 from .scenes import LENS, pose_error, resection, within_chi_square
 
-SIGMA = 0.5
+SIGMA_PX = 0.5
 SOLVERS = [IterativePnpSolver, Ap3pRansac, Epnp, Sqpnp]
 ESTIMATORS = [LeastSquaresMinimization(), RobustEstimation(threshold=0.2)]
 
@@ -40,12 +40,12 @@ def test_the_camera_is_found_and_its_covariance_holds(solver: type[PerspectiveNP
     """Of 10 scenes the normalised squared errors are chi-square: 6 degrees of freedom each."""
     squares = []
     for seed in range(10):
-        points, pixels, R, p = resection(seed, sigma=SIGMA)
-        found = solver(sigma=SIGMA, threshold=3.0)(points, pixels)
+        points, pixels, R, p = resection(seed, sigma=SIGMA_PX)
+        found = solver(sigma=SIGMA_PX, threshold=3.0)(points, pixels)
         error = pose_error(found.camera.position, found.camera.orientation, R, p)
         squares.append(float(error @ np.linalg.solve(found.covariance, error)))
         assert found.success is True
-        assert found.error == pytest.approx(SIGMA * np.sqrt(2), rel=0.3)
+        assert found.error == pytest.approx(SIGMA_PX * np.sqrt(2), rel=0.3)
     assert within_chi_square(squares, freedom=6)
 
 

@@ -19,9 +19,9 @@ from transect.nodes.features.two_views import (
 )
 from transect.types import Pose
 
-from .scenes import FOCAL, LENS, TwoViews, pose_error, project, spread_points, two_views, within_chi_square
+from .scenes import FOCAL_PX, LENS, TwoViews, pose_error, project, spread_points, two_views, within_chi_square
 
-SIGMA = 0.5
+SIGMA_PX = 0.5
 COMPUTATIONS = [FundamentalMatrixRansac(), FundamentalMatrixMagsac()]
 
 
@@ -100,8 +100,8 @@ def test_the_motion_is_found_and_its_covariance_holds():
     """Of 10 scenes the normalised squared errors are chi-square: 5 degrees of freedom each."""
     squares = []
     for seed in range(10):
-        views = two_views(seed, sigma=SIGMA)
-        found = found_motion(views, sigma=SIGMA, threshold=3.0)
+        views = two_views(seed, sigma=SIGMA_PX)
+        found = found_motion(views, sigma=SIGMA_PX, threshold=3.0)
         length = np.linalg.norm(views.p)
         error = pose_error(found.transform.position, found.transform.orientation, views.R, views.p / length)
         squares.append(float(error @ np.linalg.pinv(found.covariance, rcond=1e-9) @ error))
@@ -175,8 +175,8 @@ def test_without_calibration_the_error_says_what_is_missing():
 
 
 def test_points_are_where_they_are_and_their_covariances_hold():
-    views = two_views(n=300, sigma=SIGMA)
-    cloud = Triangulation(sigma=SIGMA, gate=5.0)(views.matches, true_pose(views)).pointcloud
+    views = two_views(n=300, sigma=SIGMA_PX)
+    cloud = Triangulation(sigma=SIGMA_PX, gate=5.0)(views.matches, true_pose(views)).pointcloud
     error = cloud.points - views.points[cloud.fields["index"]]
     inverse = np.linalg.inv(cloud.fields["covariance"].reshape(-1, 3, 3).astype(np.float64))
     assert within_chi_square(np.einsum("ni,nij,nj->n", error, inverse, error).tolist(), freedom=3)
@@ -208,7 +208,7 @@ def test_false_matches_and_points_behind_become_no_points():
 def test_rays_that_do_not_cross_give_no_point():
     views = two_views(p=(0, 0, 0), sigma=0.0)
     assert Triangulation(parallax=0.0)(views.matches, Pose(np.zeros(3), true_pose(views).orientation)) is None
-    assert 0.005 * FOCAL == 3.5  # pixels of disparity that the default asks for
+    assert 0.005 * FOCAL_PX == 3.5  # pixels of disparity that the default asks for
 
 
 def test_points_are_the_same_to_the_byte():

@@ -210,7 +210,7 @@ def test_steps_of_icp_are_those_of_pcl():
             source,
             points,
             np.eye(4),
-            select_near_pairs(pcl_cloud.REACH),
+            select_near_pairs(pcl_cloud.SEARCH_RADIUS),
             point_to_point(points),
             lambda *_: False,
             count,

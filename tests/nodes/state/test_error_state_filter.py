@@ -19,12 +19,12 @@ from transect.nodes.state.pose_fusion import FusedPose
 from transect.types import Imu, Odometry, Pose
 
 NS = 1_000_000_000
-G = 9.80665
-RUNS = 16
-SPEED, STEP, SECONDS = 1.0, 0.2, 20.2
-OUTAGE = 11.0
+GRAVITY_M_S2 = 9.80665
+RUN_COUNT = 16
+SPEED_M_S, STEP_S, DURATION_S = 1.0, 0.2, 20.2
+OUTAGE_S = 11.0
 """Time in s of the last position."""
-NOISE = {
+MEASUREMENT_NOISE = {
     "scale": 0.02,
     "turn_scale": 0.05,
     "curvature": 0.005,
@@ -34,7 +34,7 @@ NOISE = {
     "skid_noise": 0.02,
     "position_std": 0.03,
 }
-QUIET = {
+QUIET_NOISE = {
     "slip": 1e-6,
     "sideslip": 1e-6,
     "rest_position_noise": 1e-6,
@@ -42,8 +42,8 @@ QUIET = {
     "start_slip": 0.0,
     "adaptation_gain": 0.0,
 }
-WALKS = dict.fromkeys(("scale_walk", "turn_scale_walk", "curvature_walk", "sideslip_walk"), 0.0)
-SPECIFIED: dict[str, Any] = NOISE | QUIET | WALKS
+RANDOM_WALKS = dict.fromkeys(("scale_walk", "turn_scale_walk", "curvature_walk", "sideslip_walk"), 0.0)
+SPECIFIED_NOISE: dict[str, Any] = MEASUREMENT_NOISE | QUIET_NOISE | RANDOM_WALKS
 
 
 @dataclass
@@ -55,10 +55,10 @@ class Drive:
     odometry: np.ndarray
     positions: np.ndarray
 
-    def samples(self, until: float = OUTAGE, jump: float = np.nan) -> dict[str, list[Any]]:
+    def samples(self, until: float = OUTAGE_S, jump: float = np.nan) -> dict[str, list[Any]]:
         """Return odometry at every step, and a position at every third, with an outlier of 5 m at `jump`."""
         seen = [k for k in range(0, len(self.times), 3) if self.times[k] <= until]
-        error = [5.0 * (abs(self.times[k] - jump) < STEP / 2) for k in range(len(self.times))]
+        error = [5.0 * (abs(self.times[k] - jump) < STEP_S / 2) for k in range(len(self.times))]
         return {
             "odometry": [
                 Odometry(np.array([x, y, 0.0]), _quaternion(h), t_ns=_ns(t), frame="odom", child="base_link")
@@ -89,19 +89,23 @@ def drive(seed: int) -> Drive:
     """Simulate a winding path: at every step forward first, then the turn."""
     rng = np.random.default_rng(seed)
     scale, steer, bend = rng.standard_normal(3) * [
-        NOISE[name] for name in ("scale", "turn_scale", "curvature")
+        MEASUREMENT_NOISE[name] for name in ("scale", "turn_scale", "curvature")
     ]
-    times = np.arange(0.0, SECONDS, STEP)
+    times = np.arange(0.0, DURATION_S, STEP_S)
     true, odometry = [np.array([0.0, 0.0, rng.uniform(-3, 3)])], [np.zeros(3)]
     for t in times[1:]:
-        d, turned = SPEED * STEP, 0.3 * np.sin(0.5 * t) * STEP
+        d, turned = SPEED_M_S * STEP_S, 0.3 * np.sin(0.5 * t) * STEP_S
         odometry.append(_moved(odometry[-1], d, 0.0, turned))
         e = (
             rng.standard_normal(3)
             * np.sqrt(d)
-            * [NOISE["along_noise"], NOISE["across_noise"], NOISE["heading_noise"]]
+            * [
+                MEASUREMENT_NOISE["along_noise"],
+                MEASUREMENT_NOISE["across_noise"],
+                MEASUREMENT_NOISE["heading_noise"],
+            ]
         )
-        skidded = NOISE["skid_noise"] * np.sqrt(abs(turned)) * rng.standard_normal()
+        skidded = MEASUREMENT_NOISE["skid_noise"] * np.sqrt(abs(turned)) * rng.standard_normal()
         turned = (1 + scale + steer) * turned + bend * d + e[2] + skidded
         true.append(_moved(true[-1], (1 + scale) * d + e[0], e[1], turned))
     return measured(times, true, odometry, rng)
@@ -111,7 +115,7 @@ def measured(times: np.ndarray, true: Any, odometry: Any, rng: np.random.Generat
     """Return a drive with noisy positions."""
     path = np.stack(true)
     positions = np.column_stack([path[:, :2], np.zeros(len(path))])
-    positions += NOISE["position_std"] * rng.standard_normal(positions.shape) * [1.0, 1.0, 2.0]
+    positions += MEASUREMENT_NOISE["position_std"] * rng.standard_normal(positions.shape) * [1.0, 1.0, 2.0]
     return Drive(times, path, np.stack(odometry), positions)
 
 
@@ -122,7 +126,7 @@ def drive_by_steps(steps: list[tuple[int, float, float, float, float]]) -> Drive
         for _ in range(count):
             true.append(_moved(true[-1], forward, 0.0, turned))
             odometry.append(_moved(odometry[-1], measured_forward, 0.0, measured_turned))
-    return measured(STEP * np.arange(len(true)), true, odometry, np.random.default_rng(0))
+    return measured(STEP_S * np.arange(len(true)), true, odometry, np.random.default_rng(0))
 
 
 def _moved(pose: np.ndarray, forward: float, aside: float, turned: float) -> np.ndarray:
@@ -131,7 +135,7 @@ def _moved(pose: np.ndarray, forward: float, aside: float, turned: float) -> np.
 
 
 def play(
-    node: ErrorStateFilter, samples: dict[str, list[Any]], seconds: float = SECONDS
+    node: ErrorStateFilter, samples: dict[str, list[Any]], seconds: float = DURATION_S
 ) -> dict[float, FusedPose]:
     """Run a node at 5 Hz; return its outputs by the time in seconds."""
     outputs: dict[float, FusedPose] = {}
@@ -156,17 +160,17 @@ def error_of(outputs: FusedPose, true: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 @pytest.fixture(scope="module")
 def fused() -> list[tuple[Drive, dict[float, FusedPose]]]:
-    drives = [drive(seed) for seed in range(RUNS)]
-    return [(each, play(ErrorStateFilter(**SPECIFIED), each.samples())) for each in drives]
+    drives = [drive(seed) for seed in range(RUN_COUNT)]
+    return [(each, play(ErrorStateFilter(**SPECIFIED_NOISE), each.samples())) for each in drives]
 
 
-@pytest.mark.parametrize("t", [OUTAGE - 1.0, 20.0])
+@pytest.mark.parametrize("t", [OUTAGE_S - 1.0, 20.0])
 def test_errors_are_consistent_with_the_covariance_with_positions_and_in_an_outage(fused, t: float):
     nees = []
     for simulated, outputs in fused:
-        e, C = error_of(outputs[t], simulated.true[round(t / STEP)])
+        e, C = error_of(outputs[t], simulated.true[round(t / STEP_S)])
         nees.append(e @ np.linalg.solve(C, e))
-    low, high = chi2.ppf([0.025, 0.975], 3 * RUNS) / RUNS
+    low, high = chi2.ppf([0.025, 0.975], 3 * RUN_COUNT) / RUN_COUNT
     assert low < np.mean(nees) < high
 
 
@@ -180,7 +184,7 @@ def test_scale_and_curvature_of_the_wheels_are_estimated(fused):
     """Estimates from 11 s of positions reduce the error in the outage."""
     adaptive, fixed = [], []
     for simulated, outputs in fused[:5]:
-        without_calibration = ErrorStateFilter(**SPECIFIED | {"scale": 1e-6, "curvature": 1e-6})
+        without_calibration = ErrorStateFilter(**SPECIFIED_NOISE | {"scale": 1e-6, "curvature": 1e-6})
         for errors, each in ((adaptive, outputs), (fixed, play(without_calibration, simulated.samples()))):
             e, _ = error_of(each[20.0], simulated.true[100])
             errors.append(np.hypot(*e[:2]))
@@ -189,7 +193,7 @@ def test_scale_and_curvature_of_the_wheels_are_estimated(fused):
 
 def test_an_outlier_of_five_metres_is_rejected_and_is_larger_than_the_detectable_error():
     simulated = drive(1)
-    node = ErrorStateFilter(**SPECIFIED)
+    node = ErrorStateFilter(**SPECIFIED_NOISE)
     outputs = play(node, simulated.samples(jump=9.0), 9.2)
     e, _ = error_of(outputs[9.2], simulated.true[46])
     assert np.hypot(*e[:2]) < 0.3
@@ -201,13 +205,13 @@ def test_an_outlier_of_five_metres_is_rejected_and_is_larger_than_the_detectable
 
 def test_the_state_is_corrected_after_several_rejected_positions():
     simulated = drive(2)
-    moved = simulated.samples(until=SECONDS)
+    moved = simulated.samples(until=DURATION_S)
     for k, pose in enumerate(moved["position"]):
         if pose.t_ns > 9 * NS:
             moved["position"][k] = Pose(
                 pose.position + np.array([3.0, 0, 0]), pose.orientation, pose.t_ns, "world", "base_link"
             )
-    outputs = play(ErrorStateFilter(**SPECIFIED), moved)
+    outputs = play(ErrorStateFilter(**SPECIFIED_NOISE), moved)
     e, _ = error_of(outputs[20.0], simulated.true[100])
     assert e[0] == pytest.approx(3.0, abs=0.3)
 
@@ -216,7 +220,7 @@ def test_wheels_with_a_wrong_sign_after_a_start_are_within_the_covariance():
     """The robot stops, and reverses by a metre in the outage; its wheels measure forward motion."""
     simulated = drive_by_steps([(50, 0.2, 0.0, 0.2, 0.0), (5, 0.0, 0.0, 0.0, 0.0), (10, -0.1, 0.0, 0.1, 0.0)])
     for unsteady, covered in ((1.0, True), (0.0, False)):
-        outputs = play(ErrorStateFilter(**SPECIFIED | {"start_slip": unsteady}), simulated.samples())
+        outputs = play(ErrorStateFilter(**SPECIFIED_NOISE | {"start_slip": unsteady}), simulated.samples())
         e, C = error_of(outputs[13.0], simulated.true[-1])
         assert e[0] == pytest.approx(2.0, abs=0.2)
         assert (e[:2] @ np.linalg.solve(C[:2, :2], e[:2]) < chi2.ppf(0.95, 2)) == covered
@@ -229,9 +233,9 @@ def test_a_wrong_heading_is_corrected_by_positions():
     simulated = drive_by_steps(
         [(40, *straight), (15, 0.2, np.pi / 30, 0.2, 0.0), (10, *straight), (35, *straight)]
     )
-    samples = simulated.samples(until=SECONDS)
+    samples = simulated.samples(until=DURATION_S)
     samples["position"] = [each for each in samples["position"] if not 8 * NS < each.t_ns < 13 * NS]
-    e, C = error_of(play(ErrorStateFilter(**SPECIFIED), samples)[20.0], simulated.true[-1])
+    e, C = error_of(play(ErrorStateFilter(**SPECIFIED_NOISE), samples)[20.0], simulated.true[-1])
     assert abs(e[2]) < min(0.1, 3 * np.sqrt(C[2, 2]))
 
 
@@ -265,12 +269,17 @@ def test_an_imu_keeps_the_heading_while_the_wheels_skid():
     rate = 0.2
     times = np.arange(0.0, 6.0, 0.02)
     imu = [
-        Imu(np.array([0.0, rate * SPEED, G]), np.array([0.0, 0.0, rate]), t_ns=_ns(t), frame="base_link")
+        Imu(
+            np.array([0.0, rate * SPEED_M_S, GRAVITY_M_S2]),
+            np.array([0.0, 0.0, rate]),
+            t_ns=_ns(t),
+            frame="base_link",
+        )
         for t in times
     ]
     wheels = [
         Odometry(
-            velocity=np.array([SPEED, 0, 0]), angular_velocity=np.zeros(3), t_ns=_ns(t), child="base_link"
+            velocity=np.array([SPEED_M_S, 0, 0]), angular_velocity=np.zeros(3), t_ns=_ns(t), child="base_link"
         )
         for t in times[::5]
     ]
@@ -282,7 +291,7 @@ def test_an_imu_keeps_the_heading_while_the_wheels_skid():
 
 
 def test_the_trajectory_has_all_poses_with_their_covariances():
-    node = ErrorStateFilter(**SPECIFIED)
+    node = ErrorStateFilter(**SPECIFIED_NOISE)
     outputs = play(node, drive(6).samples(), 9.0)
     trajectory = node.finish().trajectory
     there = [each for each in outputs.values() if each.pose is not None]

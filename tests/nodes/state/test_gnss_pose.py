@@ -12,14 +12,14 @@ from transect.recording import FrameTree
 from transect.types import NavFix
 
 HOME = np.radians([37.0, 15.0])
-NORTH = 6.38e6
+METRES_PER_RADIAN = 6.38e6
 """Metres per radian of latitude, nearly."""
 
 
 def test_the_first_fix_is_the_origin_and_north_is_y():
     node = GnssPose(body="base_link")
     node(NavFix(*HOME, 100.0))
-    place = node(NavFix(HOME[0] + 10 / NORTH, HOME[1], 101.0, t_ns=1)).antenna.position
+    place = node(NavFix(HOME[0] + 10 / METRES_PER_RADIAN, HOME[1], 101.0, t_ns=1)).antenna.position
     np.testing.assert_allclose(place, [0.0, 10.0, 1.0], atol=0.1)
 
 

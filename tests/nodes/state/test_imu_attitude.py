@@ -10,7 +10,7 @@ from transect.nodes.state.imu_attitude import Complementary, GravityFilter, ImuA
 from transect.types import Imu
 
 NS = 1_000_000_000
-G = 9.80665
+GRAVITY_M_S2 = 9.80665
 
 
 def rolling(seconds: float, rate: float, bias: np.ndarray, seed: int = 0) -> list[Imu]:
@@ -19,7 +19,8 @@ def rolling(seconds: float, rate: float, bias: np.ndarray, seed: int = 0) -> lis
     times = np.arange(0.0, seconds, 0.01)
     return [
         Imu(
-            np.array([0.0, G * np.sin(rate * t), G * np.cos(rate * t)]) + 0.02 * rng.standard_normal(3),
+            np.array([0.0, GRAVITY_M_S2 * np.sin(rate * t), GRAVITY_M_S2 * np.cos(rate * t)])
+            + 0.02 * rng.standard_normal(3),
             np.array([rate, 0.0, 0.0]) + bias + 0.001 * rng.standard_normal(3),
             t_ns=round(t * NS),
         )

@@ -22,8 +22,8 @@ from transect.nodes.state.fixed_lag_smoother import FixedLagSmoother
 from transect.recording import FrameTree
 from transect.types import Imu, NavFix, Trajectory
 
-NS, G, HZ, SIGMA = 1_000_000_000, 9.80665, 50, 0.5
-EARTH = 6_378_137.0
+NS, GRAVITY_M_S2, RATE_HZ, SIGMA_M = 1_000_000_000, 9.80665, 50, 0.5
+EARTH_RADIUS_M = 6_378_137.0
 """m: near the equator's zero meridian, where east and north are y and x of a geodesist's globe."""
 
 
@@ -42,11 +42,11 @@ def drive(
     *,
     mount: tuple[float, float, float] = (0.0, 0.0, 0.0),
     heights: bool = True,
-    sigma: float = SIGMA,
+    sigma: float = SIGMA_M,
 ) -> Drive:
     """Simulate 24 s with a kind of start; `mount` is yaw, pitch and roll of the IMU in the car."""
     rng = np.random.default_rng(5)
-    t = np.arange(24 * HZ) / HZ
+    t = np.arange(24 * RATE_HZ) / RATE_HZ
     speed, bend = {
         "standing": (np.clip(2 * (t - 3), 0, 10), 0.02 * np.sin(t / 3)),
         "reverse": (
@@ -56,29 +56,30 @@ def drive(
         "turn": (np.clip(2 * (t - 1), 0, 7), np.where(t < 12, 0.1, 0.0)),
         "cruise": (np.full(len(t), 12.0), np.where(t < 18, 0.0, 0.03)),
     }[start]
-    smooth = np.hanning(HZ) / np.hanning(HZ).sum()
+    smooth = np.hanning(RATE_HZ) / np.hanning(RATE_HZ).sum()
     speed, bend = (
-        np.convolve(np.pad(each, HZ // 2, mode="edge"), smooth)[HZ:-HZ][: len(t)] for each in (speed, bend)
+        np.convolve(np.pad(each, RATE_HZ // 2, mode="edge"), smooth)[RATE_HZ:-RATE_HZ][: len(t)]
+        for each in (speed, bend)
     )
     t = t[: len(speed)]
-    yaw = 2.0 + np.cumsum(speed * bend) / HZ
-    pitch = -0.03 * np.sin(np.cumsum(speed) / HZ / 40)
+    yaw = 2.0 + np.cumsum(speed * bend) / RATE_HZ
+    pitch = -0.03 * np.sin(np.cumsum(speed) / RATE_HZ / 40)
     car = Rotation.from_euler("ZYX", np.column_stack([yaw, pitch, np.zeros(len(t))]))
     velocity = speed[:, None] * car.apply([1.0, 0.0, 0.0])
-    position = np.cumsum(velocity, axis=0) / HZ
+    position = np.cumsum(velocity, axis=0) / RATE_HZ
     attitude = car * Rotation.from_euler("ZYX", mount)
-    force = attitude.inv().apply(np.gradient(velocity, 1 / HZ, axis=0) + np.array([0, 0, G]))
-    turns = (attitude[:-1].inv() * attitude[1:]).as_rotvec() * HZ
+    force = attitude.inv().apply(np.gradient(velocity, 1 / RATE_HZ, axis=0) + np.array([0, 0, GRAVITY_M_S2]))
+    turns = (attitude[:-1].inv() * attitude[1:]).as_rotvec() * RATE_HZ
     rate = np.concatenate([turns[:1], (turns[1:] + turns[:-1]) / 2, turns[-1:]])
     force += 0.05 * rng.normal(size=3) + 0.03 * rng.normal(size=force.shape)
     rate += 0.003 * rng.normal(size=3) + 0.002 * rng.normal(size=rate.shape)
     imu = [Imu(f, w, t_ns=round(s * NS)) for s, f, w in zip(t, force, rate, strict=True)]
-    seen = range(HZ // 10, len(t), HZ // 5)
+    seen = range(RATE_HZ // 10, len(t), RATE_HZ // 5)
     said = position + sigma * rng.normal(size=position.shape) * [1, 1, 2]
     fixes = [
         NavFix(
-            said[i, 1] / (EARTH * (1 - 0.00669438)),
-            said[i, 0] / EARTH,
+            said[i, 1] / (EARTH_RADIUS_M * (1 - 0.00669438)),
+            said[i, 0] / EARTH_RADIUS_M,
             said[i, 2] if heights else np.nan,
             std=np.array([1.0, 1.0, 2.0]) * sigma,
             t_ns=round(t[i] * NS),
@@ -109,7 +110,7 @@ def fuse(node: Any, simulated: Drive) -> tuple[Trajectory | None, list[str]]:
 
 def errors(found: Trajectory, simulated: Drive) -> tuple[np.ndarray, np.ndarray]:
     """Return horizontal errors (n,), m, and heading errors (n,), rad."""
-    k = np.round(found.t_ns / NS * HZ).astype(int)
+    k = np.round(found.t_ns / NS * RATE_HZ).astype(int)
     assert found.orientations is not None
     off = Rotation.from_quat(found.orientations) * Rotation.from_quat(simulated.attitude.as_quat()[k]).inv()
     return np.hypot(*(found.positions - simulated.position[k])[:, :2].T), np.abs(off.as_rotvec()[:, 2])
@@ -125,7 +126,7 @@ def test_position_and_heading_by_an_imu_and_a_receiver_alone(start: str, mount: 
     assert found is not None
     assert found.covariances is not None
     off, heading = errors(found, simulated)
-    assert np.sqrt(np.mean(off**2)) < 2 * SIGMA
+    assert np.sqrt(np.mean(off**2)) < 2 * SIGMA_M
     assert heading[-50:].max() < 0.15
     assert (heading < 4 * np.sqrt(found.covariances[:, 5, 5])).mean() > 0.9
     assert said[0] == "no frame gives the mount of the IMU: its axes are assumed to be those of the body"
@@ -141,7 +142,7 @@ def test_smoothers_work_without_dead_reckoning_and_without_heights(kind: Any):
     assert found is not None
     assert found.covariances is not None
     off, heading = errors(found, simulated)
-    assert np.sqrt(np.mean(off**2)) < 1.5 * SIGMA
+    assert np.sqrt(np.mean(off**2)) < 1.5 * SIGMA_M
     assert heading.mean() < 0.1
     assert (np.sqrt(found.covariances[:, 2, 2]) > 5).all()
     assert "fix has no heights: 0 is assumed, with a standard deviation of 10 m" in said
@@ -149,7 +150,7 @@ def test_smoothers_work_without_dead_reckoning_and_without_heights(kind: Any):
 
 def test_without_accelerations_the_heading_is_the_course_only_if_forward_is_known():
     simulated = drive("cruise")
-    simulated.imu, simulated.fix = simulated.imu[: 17 * HZ], simulated.fix[: 17 * 5]
+    simulated.imu, simulated.fix = simulated.imu[: 17 * RATE_HZ], simulated.fix[: 17 * 5]
     found, said = fuse(ErrorStateFilter(), simulated)
     assert found is None
     assert [text[:23] for text in said if text.startswith("BAD")] == ["BAD: there are no poses"]
@@ -166,7 +167,9 @@ def test_without_accelerations_the_heading_is_the_course_only_if_forward_is_know
 
 def test_a_slow_robot_gets_its_course_from_fixes_without_standard_deviation():
     t = np.arange(0, 20, 0.1)
-    imu = [ImuSample(round(s * NS), np.array([0.0, 0.05, G]), np.array([0.0, 0.0, 0.05])) for s in t]
+    imu = [
+        ImuSample(round(s * NS), np.array([0.0, 0.05, GRAVITY_M_S2]), np.array([0.0, 0.0, 0.05])) for s in t
+    ]
     at = np.arange(20.0)
     turned = 0.7 + 0.05 * at
     way = np.column_stack([np.sin(turned) - np.sin(0.7), np.cos(0.7) - np.cos(turned), 0 * at]) / 0.05
@@ -176,7 +179,7 @@ def test_a_slow_robot_gets_its_course_from_fixes_without_standard_deviation():
         MeasuredPosition("fix", round(s * NS), p, std, np.zeros(3), False)
         for s, p in zip(at, way, strict=True)
     ]
-    found = align_by_acceleration(imu, places, np.eye(3), G, forward_is_known=True)
+    found = align_by_acceleration(imu, places, np.eye(3), GRAVITY_M_S2, forward_is_known=True)
     assert found is not None
     assert found.by_course
     assert np.arctan2(found.pose[1, 0], found.pose[0, 0]) == pytest.approx(0.7, abs=0.15)
@@ -187,14 +190,14 @@ def add_attitudes(simulated: Drive) -> None:
     ned_enu = Rotation.from_matrix([[0, 1, 0], [1, 0, 0], [0, 0, -1]])
     flu_frd = Rotation.from_matrix(np.diag([1.0, -1.0, -1.0]))
     for i, each in enumerate(simulated.fix):
-        turned = ned_enu * simulated.attitude[round(each.t_ns * HZ / NS)] * flu_frd
+        turned = ned_enu * simulated.attitude[round(each.t_ns * RATE_HZ / NS)] * flu_frd
         simulated.fix[i] = replace(each, attitude=turned.as_euler("ZYX")[::-1], fix="rtk fixed")
 
 
 def test_a_log_may_start_during_motion():
     simulated = drive("cruise", sigma=0.02)
     add_attitudes(simulated)
-    simulated.imu, simulated.fix = simulated.imu[: 8 * HZ], simulated.fix[: 8 * 5]
+    simulated.imu, simulated.fix = simulated.imu[: 8 * RATE_HZ], simulated.fix[: 8 * 5]
     node = ErrorStateFilter()
     found, _ = fuse(node, simulated)
     assert found is not None
@@ -207,10 +210,10 @@ def test_the_filter_recovers_from_a_second_of_wrong_accelerations():
     """The velocity is wrong afterwards: increasing the uncertainty of the position alone is not enough."""
     simulated = drive("cruise", sigma=0.02)
     add_attitudes(simulated)
-    for i in range(3 * HZ, 4 * HZ):
+    for i in range(3 * RATE_HZ, 4 * RATE_HZ):
         wrong = simulated.imu[i].acceleration + np.array([0.0, 3.0, 0.0])
         simulated.imu[i] = replace(simulated.imu[i], acceleration=wrong)
-    simulated.imu, simulated.fix = simulated.imu[: 12 * HZ], simulated.fix[: 12 * 5]
+    simulated.imu, simulated.fix = simulated.imu[: 12 * RATE_HZ], simulated.fix[: 12 * 5]
     node = ErrorStateFilter()
     found, _ = fuse(node, simulated)
     assert found is not None
@@ -221,6 +224,6 @@ def test_the_filter_recovers_from_a_second_of_wrong_accelerations():
 
 def test_an_imu_in_g_is_reported_as_bad():
     simulated = drive("standing")
-    simulated.imu = [replace(each, acceleration=each.acceleration / G) for each in simulated.imu]
+    simulated.imu = [replace(each, acceleration=each.acceleration / GRAVITY_M_S2) for each in simulated.imu]
     _, said = fuse(ErrorStateFilter(), simulated)
     assert any(text.startswith("BAD: ") for text in said)

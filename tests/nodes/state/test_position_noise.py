@@ -18,7 +18,7 @@ from transect.types import Imu, NavFix, Odometry, WheelState
 
 NS = 1_000_000_000
 ORIGIN = np.array([0.65, 0.2, 700.0])
-SECONDS, HZ = 80.0, 10
+DURATION_S, RATE_HZ = 80.0, 10
 NAMES = ("ErrorStateFilter", "BatchSmoother", "FixedLagSmoother")
 TYPES = {"rtk fixed": 0.02, "rtk float": 0.3, "3d": 2.0}
 
@@ -46,13 +46,13 @@ def drive(
 ) -> Drive:
     """Wheels have errors of 1 % of length and 3 % of turns; fixes `sigma` and `correlated` ones over 20 s."""
     rng = np.random.default_rng(11)
-    t = np.arange(0, SECONDS + 1e-9, 1 / HZ)
+    t = np.arange(0, DURATION_S + 1e-9, 1 / RATE_HZ)
     speed, rates = 1.2 + 0.3 * np.sin(t / 9), 0.25 * np.sin(t / 6) + 0.1 * np.sin(t / 17)
-    yaw = 0.7 + np.concatenate([[0.0], np.cumsum(rates[:-1]) / HZ])
-    way = np.concatenate([[0.0], np.cumsum(speed[:-1]) / HZ])
+    yaw = 0.7 + np.concatenate([[0.0], np.cumsum(rates[:-1]) / RATE_HZ])
+    way = np.concatenate([[0.0], np.cumsum(speed[:-1]) / RATE_HZ])
     pitch = np.arctan(0.12 * np.sin(way / 25))
     ahead = np.column_stack([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)])
-    truth = np.concatenate([np.zeros((1, 3)), np.cumsum(ahead[:-1] * speed[:-1, None] / HZ, axis=0)])
+    truth = np.concatenate([np.zeros((1, 3)), np.cumsum(ahead[:-1] * speed[:-1, None] / RATE_HZ, axis=0)])
     t_ns = (t * NS).round().astype(np.int64)
     streams = []
     if reckoned:
@@ -77,7 +77,7 @@ def drive(
             for axis, each in zip("xyz", (turns + 2e-3 * rng.normal(size=turns.shape)).T, strict=True)
         }
         streams.append(Stream("imu", Imu, _table(Imu, t_ns, felt), clock="utc", frame="imu_link"))
-    each = np.arange(0, len(t), round(HZ / rate))
+    each = np.arange(0, len(t), round(RATE_HZ / rate))
     kinds = np.array([*TYPES])[(t[each] // 15).astype(int) % 3]
     level = np.array([TYPES[kind] for kind in kinds])[:, None] if types else sigma
     off = level * rng.normal(size=(len(each), 3)) * [1, 1, 2]

@@ -7,7 +7,7 @@ import dataclasses
 import cv2
 import numpy as np
 import pytest
-from tests.nodes.stereo.scenes import BASELINE, FOCAL, HEIGHT, LEFT, RIGHT, WIDTH, wall
+from tests.nodes.stereo.scenes import BASELINE_M, FOCAL_PX, HEIGHT_PX, LEFT, RIGHT, WIDTH_PX, wall
 
 from transect.algorithms.vision.stereo_matching import has_shared_texture
 from transect.errors import TransectError
@@ -24,10 +24,10 @@ def test_a_wall_is_as_far_as_its_disparity_says(name: str):
     found = StereoReconstruction.implementations[name]()(pair.left, pair.right)
     depth = found.pointcloud.points[:, 2]
     # Semi-global matching draws disparities towards whole pixels, by 0.15 px at worst.
-    assert np.median(depth) == pytest.approx(FOCAL * BASELINE / 10.4, rel=0.16 / 10.4)
+    assert np.median(depth) == pytest.approx(FOCAL_PX * BASELINE_M / 10.4, rel=0.16 / 10.4)
     assert np.percentile(np.abs(depth / np.median(depth) - 1), 90) < 0.03
     # All but the columns that only the left camera sees, and a margin of the windows.
-    assert found.coverage > 0.85 * (1 - 10.4 / WIDTH)
+    assert found.coverage > 0.85 * (1 - 10.4 / WIDTH_PX)
     assert (found.pointcloud.frame, found.pointcloud.t_ns) == ("left", 5)
     assert found.pointcloud.fields["intensity"].dtype == np.uint8
 
@@ -55,14 +55,14 @@ def test_noise_passes_for_texture_as_seldom_as_is_said(smooth: bool):
 
 def test_texture_that_both_images_show_passes():
     pair = wall(8.0)
-    disparity = np.full((HEIGHT, WIDTH), 8.0, np.float32)
+    disparity = np.full((HEIGHT_PX, WIDTH_PX), 8.0, np.float32)
     found = has_shared_texture(pair.left.data, pair.right.data, disparity, 1e-5)
     assert found[8:-8, 20:-8].mean() > 0.99
 
 
 def test_what_was_not_measured_is_not_matched():
     pair = wall(10.0)
-    hidden = np.ones((HEIGHT, WIDTH), bool)
+    hidden = np.ones((HEIGHT_PX, WIDTH_PX), bool)
     hidden[:, 100:120] = False
     for side, columns in (("left", slice(100, 120)), ("right", slice(111, 129))):
         image = dataclasses.replace(getattr(pair, side), valid=hidden)
@@ -80,12 +80,12 @@ def test_principal_points_that_differ_are_taken_off():
     corrected = dataclasses.replace(pair, right=dataclasses.replace(pair.right, camera=camera))
     plain, found = (DisparityImage()(each).disparity for each in (pair, corrected))
     np.testing.assert_allclose(plain.data - found.data, np.where(np.isnan(plain.data), np.nan, 1.5))
-    assert found.camera.baseline == pytest.approx(BASELINE)
+    assert found.camera.baseline == pytest.approx(BASELINE_M)
 
 
 @pytest.mark.parametrize("name", MATCHERS)
 def test_a_blank_pair_gives_nothing(name: str):
-    pair = wall(8.0, sky=HEIGHT)
+    pair = wall(8.0, sky=HEIGHT_PX)
     node = StereoReconstruction.implementations[name]()
     assert node(pair.left, pair.right) is None
     assert DisparityImage()(pair) is None
@@ -149,17 +149,19 @@ def box_before_wall(seed: int) -> tuple[StereoPair, np.ndarray]:
     rng = np.random.default_rng(seed)
     wall_, box = (
         np.clip(120 + 50 * each / each.std(), 0, 255)
-        for each in (cv2.GaussianBlur(rng.normal(size=(HEIGHT, WIDTH + 30)), (0, 0), 1.2) for _ in range(2))
+        for each in (
+            cv2.GaussianBlur(rng.normal(size=(HEIGHT_PX, WIDTH_PX + 30)), (0, 0), 1.2) for _ in range(2)
+        )
     )
     images = []
     for camera, shift in ((LEFT, 0), (RIGHT, 1)):
-        data = wall_[:, 6 * shift : 6 * shift + WIDTH].copy()
+        data = wall_[:, 6 * shift : 6 * shift + WIDTH_PX].copy()
         data[20:100, 110 - 24 * shift : 180 - 24 * shift] = box[20:100, 110:180]
         data += rng.normal(scale=1.5, size=data.shape)
         images.append(
             Image(np.clip(np.rint(data), 0, 255).astype(np.uint8), frame=camera.frame, camera=camera)
         )
-    true = np.full((HEIGHT, WIDTH), 6.0)
+    true = np.full((HEIGHT_PX, WIDTH_PX), 6.0)
     true[20:100, 110:180] = 24.0
     return StereoPair(images[0], images[1]), true
 

@@ -17,7 +17,7 @@ from transect.robots import four_wheel_steering as wheels
 from transect.robots.four_wheel_steering import FourWheelGeometry
 
 G = FourWheelGeometry.of(robots.load("interact"))
-MM = 1e-3
+M_PER_MM = 1e-3
 angles = st.lists(st.floats(-1.2, 1.2), min_size=4, max_size=4)
 turns = st.lists(st.floats(-1e4, 1e4), min_size=4, max_size=4)
 
@@ -47,13 +47,15 @@ def test_ten_degrees_of_steering_are_11_25_mm_of_rack_the_other_way_in_front():
 
 def test_at_rest_the_wheels_stand_beside_their_swivels():
     # L = 402, W = 396, H = 135, d = 143 mm: wheel 1 front left, then counter-clockwise (errata).
-    at_rest = np.array([[402, 539, -135], [-402, 539, -135], [-402, -539, -135], [402, -539, -135]]) * MM
+    at_rest = (
+        np.array([[402, 539, -135], [-402, 539, -135], [-402, -539, -135], [402, -539, -135]]) * M_PER_MM
+    )
     np.testing.assert_allclose(wheels.positions(np.zeros(4), G), at_rest, atol=1e-12)
 
 
 def test_each_wheel_swings_with_its_own_angle():
     # phi = 90 degrees: x1 = L - d, y1 = W; x3 = -L + d, y3 = -W. The others stay, though the print has phi_1.
-    places = wheels.positions(np.radians([90.0, 0, 90, 0]), G) / MM
+    places = wheels.positions(np.radians([90.0, 0, 90, 0]), G) / M_PER_MM
     np.testing.assert_allclose(places[0], [402 - 143, 396, -135], atol=1e-9)
     np.testing.assert_allclose(places[2], [-402 + 143, -396, -135], atol=1e-9)
     np.testing.assert_allclose(places[1], [-402, 539, -135], atol=1e-9)

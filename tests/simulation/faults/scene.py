@@ -25,14 +25,14 @@ from transect.types import (
     WheelState,
 )
 
-START, NS = 1_224_199_788 * 10**9, 10**9
-SECONDS = 20.0
-WALL = 12.0
+START_NS, NS = 1_224_199_788 * 10**9, 10**9
+DURATION_S = 20.0
+WALL_DISTANCE_M = 12.0
 """Metres ahead of the vehicle."""
 
 
 def times(rate: float) -> np.ndarray:
-    return START + np.rint(np.arange(0.0, SECONDS, 1.0 / rate) * NS).astype(np.int64)
+    return START_NS + np.rint(np.arange(0.0, DURATION_S, 1.0 / rate) * NS).astype(np.int64)
 
 
 def noise(name: str, *shape: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def laser(name: str = "LaserHorizontal", rate: float = 9.0) -> Stream:
     """A scanner that sees the wall in the middle and nothing, its code 8191, at the sides."""
     t = times(rate)
     angles = np.radians(np.arange(-90.0, 91.0))
-    wall = WALL / np.cos(np.clip(angles, -1.3, 1.3))
+    wall = WALL_DISTANCE_M / np.cos(np.clip(angles, -1.3, 1.3))
     ranges = np.where(np.abs(angles) < 1.2, wall, np.nan) + 0.01 * noise(name, len(t), len(angles))
     codes = np.where(np.isnan(ranges), 8191, 0).astype(np.uint16)
     columns = {
@@ -60,7 +60,7 @@ def laser(name: str = "LaserHorizontal", rate: float = 9.0) -> Stream:
 def radar() -> Stream:
     t = times(100.0)
     angle = np.radians(-40.0 + 80.0 * (np.arange(len(t)) % 50) / 50)
-    distance = WALL / np.cos(angle) + 0.13 * noise("radar", len(t))
+    distance = WALL_DISTANCE_M / np.cos(angle) + 0.13 * noise("radar", len(t))
     columns = {
         "range": distance,
         "angle": angle,
@@ -87,7 +87,7 @@ def spectrum() -> Stream:
 def picture(t_ns: int, channels: int) -> np.ndarray:
     """A chequered scene, with the noise of its time."""
     y, x = np.mgrid[:48, :64]
-    flat = np.where((x // 4 + y // 4) % 2, 60, 190).astype(np.int64) + (t_ns - START) // (NS // 4) % 60
+    flat = np.where((x // 4 + y // 4) % 2, 60, 190).astype(np.int64) + (t_ns - START_NS) // (NS // 4) % 60
     pixels = flat.astype(np.uint8)
     return (
         np.repeat(pixels[..., None], 3, axis=2) * np.array([1, 1, 1], np.uint8) if channels == 3 else pixels
@@ -113,7 +113,7 @@ def lidar(rate: float = 2.0) -> Stream:
     def load(row: Mapping[str, Any]) -> PointCloud:
         azimuth = np.radians(np.arange(-90.0, 90.0, 2.0))
         directions = np.column_stack([np.cos(azimuth), np.sin(azimuth), np.zeros(len(azimuth))])
-        points = (directions * (10.0 + 0.01 * ((row["t_ns"] - START) / NS))).astype(np.float32)
+        points = (directions * (10.0 + 0.01 * ((row["t_ns"] - START_NS) / NS))).astype(np.float32)
         return PointCloud(points, {"intensity": np.full(len(points), 100.0, np.float32)}, int(row["t_ns"]))
 
     table = arrow.table(

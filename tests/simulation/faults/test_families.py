@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.simulation.faults.scene import NS, START, labelled_rows, scene
+from tests.simulation.faults.scene import NS, START_NS, labelled_rows, scene
 
 from transect.errors import UsageError
 from transect.recording import Stream, arrow
@@ -12,16 +12,16 @@ from transect.simulation.faults import inject
 from transect.types import FIX_TYPES
 
 SCENE = scene()
-MIDDLE = (5.0, 15.0)
+DEFAULT_SPAN_S = (5.0, 15.0)
 """Seconds between which a fault lasts by default: the middle half of 20 s."""
 
 
 def seconds(stream: Stream) -> np.ndarray:
-    return (stream.t_ns - START) / NS
+    return (stream.t_ns - START_NS) / NS
 
 
 def inside(stream: Stream) -> np.ndarray:
-    return (seconds(stream) >= MIDDLE[0]) & (seconds(stream) < MIDDLE[1])
+    return (seconds(stream) >= DEFAULT_SPAN_S[0]) & (seconds(stream) < DEFAULT_SPAN_S[1])
 
 
 def injected(fault: str, severity: float, stream: str, seed: int = 0, **how: object) -> tuple[Stream, Stream]:
@@ -381,7 +381,7 @@ def test_the_samples_after_a_slip_are_labelled_with_fraction_0() -> None:
 def test_slipping_odometry_gets_longer() -> None:
     before, after = injected("wheel_slip", 1.0, "Odometry")
     gained = (after["x"] - before["x"])[-1]
-    way = 0.5 * (MIDDLE[1] - MIDDLE[0])
+    way = 0.5 * (DEFAULT_SPAN_S[1] - DEFAULT_SPAN_S[0])
     assert gained == pytest.approx(way * (1 / 0.2 - 1), rel=0.05)
 
 

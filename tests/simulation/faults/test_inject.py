@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulation.faults.scene import START, labelled_rows, scene, touched_rows
+from tests.simulation.faults.scene import START_NS, labelled_rows, scene, touched_rows
 
 from transect.errors import StreamError, UsageError
 from transect.recording import Recording, Stream, arrow
@@ -82,7 +82,7 @@ def test_nothing_is_touched_outside_the_window() -> None:
         if fault in ("late_start", "early_stop", "wheel_slip"):
             continue  # they begin or end with the recording; ticks keep what they gained
         _, labels = inject(some, fault, 1.0, start="+5s", end="+10s")
-        seconds = (arrow.numbers(labels, "t_ns") - START) / 1e9
+        seconds = (arrow.numbers(labels, "t_ns") - START_NS) / 1e9
         assert seconds.min() >= 5.0
         assert seconds.max() < 10.0
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from tests.simulation.faults.scene import START, WALL, scene
+from tests.simulation.faults.scene import START_NS, WALL_DISTANCE_M, scene
 
 from transect.recording import Recording, arrow
 from transect.simulation.faults import inject
@@ -134,7 +134,7 @@ def test_the_ranges_of_the_radar_are_not_visibly_affected(fault: str, request: p
     """5.1: except for a slight increase of the noise, and lower reflectivities."""
     changed: Recording = request.getfixturevalue(fault)
     before, after = CLEAR["RadarRangeBearing"], changed["RadarRangeBearing"]
-    wall = WALL / np.cos(before["angle"])
+    wall = WALL_DISTANCE_M / np.cos(before["angle"])
     event = after["reflectivity"] != before["reflectivity"]
     assert event.any()
     ratio = (after["range"] - wall)[event].std() / (before["range"] - wall)[event].std()
@@ -216,7 +216,7 @@ def test_behind_smoke_few_features_can_be_identified(smoke: Recording) -> None:
 
 def test_a_clear_day_begins_and_ends_clear(dust: Recording) -> None:
     """4.2: dust passes; the recording starts and ends in clear conditions."""
-    seconds = (dust["truth/faults"].t_ns - START) / 1e9
+    seconds = (dust["truth/faults"].t_ns - START_NS) / 1e9
     assert seconds.min() >= 5.0
     assert seconds.max() <= 15.0
 
@@ -235,7 +235,7 @@ def test_the_laser_the_lidar_and_the_cameras_see_the_same_puffs() -> None:
     names = np.array(arrow.texts(labels, "stream"))
     spans = {}
     for name in (LASER, "Lidar", "VideoVisual"):
-        t = (arrow.numbers(labels, "t_ns")[names == name] - START) / 1e9
+        t = (arrow.numbers(labels, "t_ns")[names == name] - START_NS) / 1e9
         weight = arrow.numbers(labels, "fraction")[names == name]
         spans[name] = float(np.average(t, weights=weight))
     assert max(spans.values()) - min(spans.values()) < 1.5

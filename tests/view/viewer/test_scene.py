@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.view.viewer.test_viewer import START, S, drive
+from tests.view.viewer.test_viewer import NS_PER_S, START_NS, drive
 
 from transect.engine.output_files import write_port
 from transect.errors import ParseError
@@ -22,7 +22,7 @@ from transect.view.viewer.encoding import apply_urdf, encode_surface, solids_of
 from transect.view.viewer.run_streams import streams_of_run
 from transect.view.viewer.scene import ViewerScene, describe
 
-TIMES_NS = START + np.arange(11) * S
+TIMES_NS = START_NS + np.arange(11) * NS_PER_S
 LINE = np.column_stack([np.arange(11.0), np.zeros(11), np.zeros(11)])
 LEVEL = np.tile([0.0, 0, 0, 1], (11, 1))
 URDF = """<robot name="pan">
@@ -48,7 +48,7 @@ def test_a_path_in_a_frame_of_its_own_is_laid_on_the_first(orientations: bool) -
     recorded, mine = scene.paths
     assert (recorded.name, mine.name, mine.kind) == ("Poses", "mine", "run")
     assert mine.positions == pytest.approx(recorded.positions, abs=1e-9)
-    fixed, place = scene.locate("odom", START)
+    fixed, place = scene.locate("odom", START_NS)
     assert fixed
     assert se3.apply(place, np.array([[5.0, -3.0, 0.0]])) == pytest.approx(np.zeros((1, 3)), abs=1e-9)
 
@@ -155,9 +155,9 @@ def test_what_a_run_wrote_is_shown_and_nothing_outside_of_its_folder(tmp_path: P
         for name, (kind, paths) in files.items()
     }
     (run / "run.json").write_text(json.dumps({"outputs": outputs}))
-    found = {stream.name: stream for stream in streams_of_run(run, "odom", START)}
+    found = {stream.name: stream for stream in streams_of_run(run, "odom", START_NS)}
     assert sorted(found) == ["run error", "run map", "run scan"]
-    assert found["run map"].t_ns.tolist() == [START]  # it stands for the whole run
+    assert found["run map"].t_ns.tolist() == [START_NS]  # it stands for the whole run
     assert found["run scan"].t_ns.tolist() == TIMES_NS[:2].tolist()
     assert found["run scan"][1].value.points.tolist() == [[1, 2, 3]]
     assert found["run scan"][1].value.frame == "odom"
@@ -171,9 +171,9 @@ def test_north_is_told_only_where_it_is_known_of_all_that_is_drawn() -> None:
     assert describe(ViewerScene(day))["north"]
     together = RecordedPath("together", TIMES_NS, 6.4 * LINE, None, "odom", "utc")  # as far as the receiver
     assert describe(ViewerScene(day, (together,)))["north"]
-    later = RecordedPath("later", TIMES_NS + 60 * S, LINE, None, "odom", "utc")
+    later = RecordedPath("later", TIMES_NS + 60 * NS_PER_S, LINE, None, "odom", "utc")
     assert not describe(ViewerScene(day, (later,)))["north"]  # nothing says how it is turned
-    named = RecordedPath("named", TIMES_NS + 60 * S, LINE, None, "ENU", "utc")
+    named = RecordedPath("named", TIMES_NS + 60 * NS_PER_S, LINE, None, "ENU", "utc")
     assert describe(ViewerScene(day, (named,)))["north"]
     assert not describe(ViewerScene(drive()))["north"]
 
@@ -207,7 +207,7 @@ def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
         },
     }
     (run / "run.json").write_text(json.dumps({"outputs": outputs}))
-    found = {stream.name: stream for stream in streams_of_run(run, "map", START)}
+    found = {stream.name: stream for stream in streams_of_run(run, "map", START_NS)}
     assert sorted(found) == ["run loops", "run map"]
     cloud = found["run map"][0].value
     assert cloud.frame == "map"
@@ -227,7 +227,7 @@ def test_the_points_of_a_map_of_slam_are_shown(tmp_path: Path) -> None:
 def test_a_run_json_that_no_run_wrote_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(ParseError, match="is not a complete run"):
-        list(streams_of_run(tmp_path, "", START))
+        list(streams_of_run(tmp_path, "", START_NS))
 
 
 @pytest.mark.parametrize("name", ["1²", "99999999999999999999", "9999999999999999999", "one"])
@@ -235,8 +235,8 @@ def test_a_file_of_a_run_whose_name_is_no_time_stands_for_all_of_it(tmp_path: Pa
     (tmp_path / f"{name}.ply").write_bytes(b"")
     output = {"type": "PointCloud", "files": [f"{name}.ply"]}
     (tmp_path / "run.json").write_text(json.dumps({"outputs": {"cloud": output}}))
-    (found,) = streams_of_run(tmp_path, "", START)
-    assert found.t_ns.tolist() == [START]
+    (found,) = streams_of_run(tmp_path, "", START_NS)
+    assert found.t_ns.tolist() == [START_NS]
 
 
 def test_frames_without_a_parent_are_completed_from_another_tree() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.view.viewer.test_scene import LEVEL, LINE, TIMES_NS
-from tests.view.viewer.test_viewer import START, S, drive
+from tests.view.viewer.test_viewer import NS_PER_S, START_NS, drive
 
 from transect.errors import StreamError
 from transect.evaluation.positions.paths import RecordedPath
@@ -36,7 +36,7 @@ def earth_map(height: float, unknown: bool = False) -> GridMap:
 
 def corners(scene: ViewerScene, grid: GridMap) -> np.ndarray:
     """Return the cells of a map (rows, columns, 3) in the scene."""
-    located, moved = scene.place_map(grid, START)
+    located, moved = scene.place_map(grid, START_NS)
     drawn = encode_surface(located, moved)
     rows, columns = np.frombuffer(drawn, "<f4", 2, offset=68).astype(int)
     cells = np.frombuffer(drawn, "<f4", rows * columns * 3, offset=76).reshape(rows, columns, 3)
@@ -65,7 +65,7 @@ def test_a_map_whose_frame_nothing_places_is_refused_or_lies_about_its_own_middl
     frames = FrameTree()
     frames.add_static("base", "laser", np.eye(4))
     with pytest.raises(StreamError, match="the pose of the map is not known"):
-        ViewerScene(Recording("day", (imu,), frames)).place_map(grid, START)
+        ViewerScene(Recording("day", (imu,), frames)).place_map(grid, START_NS)
     cells = corners(ViewerScene(Recording("day", (imu,))), grid)
     assert cells.reshape(-1, 3).mean(axis=0) == pytest.approx([0, 0, 0], abs=1e-6)
     unknown = GridMap({"elevation": np.full((4, 6), np.nan)}, grid.transform, frame="elsewhere")
@@ -75,11 +75,11 @@ def test_a_map_whose_frame_nothing_places_is_refused_or_lies_about_its_own_middl
 def test_a_map_of_the_first_paths_frame_lies_with_it() -> None:
     grid = GridMap({"elevation": np.zeros((2, 2))}, (1.0, 0, 3.0, 0, -1.0, 1.0), frame="map")
     scene = ViewerScene(drive())
-    (fixed, place), same = scene.place_map(grid, START)
+    (fixed, place), same = scene.place_map(grid, START_NS)
     assert (fixed, same) == (True, grid)
     assert place == pytest.approx(np.eye(4))
     on_robot = GridMap(grid.layers, grid.transform, frame="laser")
-    assert scene.place_map(on_robot, START)[0][0] is False
+    assert scene.place_map(on_robot, START_NS)[0][0] is False
 
 
 @pytest.mark.parametrize("layers", [["occupancy"], ["red", "green", "blue"]])
@@ -99,7 +99,9 @@ def test_a_path_that_stood_still_is_moved_onto_the_first_and_not_turned() -> Non
 
 
 def test_a_path_from_another_time_begins_where_the_first_one_does() -> None:
-    later = RecordedPath("later", TIMES_NS + 100 * S, LINE + np.array([50.0, 0, 0]), LEVEL, "odom", "utc")
+    later = RecordedPath(
+        "later", TIMES_NS + 100 * NS_PER_S, LINE + np.array([50.0, 0, 0]), LEVEL, "odom", "utc"
+    )
     scene = ViewerScene(drive(), (later,))
     laid = next(path for path in scene.paths if path.name == "later")
     assert np.ptp(laid.positions, axis=0) == pytest.approx([10, 0, 0], abs=1e-9)

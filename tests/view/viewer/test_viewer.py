@@ -27,7 +27,7 @@ from transect.view.viewer.encoding import encode_picture, scan_points
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-START, S = 1_656_936_023_000_000_000, 1_000_000_000
+START_NS, NS_PER_S = 1_656_936_023_000_000_000, 1_000_000_000
 COUNT_DRAWN = """() => {
     const canvas = document.getElementById("space"), gl = canvas.getContext("webgl2");
     const pixels = new Uint8Array(4 * canvas.width * canvas.height);
@@ -53,7 +53,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def drive() -> Recording:
     """Return ten seconds: a camera whose pictures grow brighter, a laser, an IMU with a spike, and poses."""
-    camera_t, imu_t = START + np.arange(11) * S, START + np.arange(1001) * S // 100
+    camera_t, imu_t = START_NS + np.arange(11) * NS_PER_S, START_NS + np.arange(1001) * NS_PER_S // 100
     acc = np.zeros(1001)
     acc[500] = 42.0
     pictures = arrow.table(camera_t, {PAYLOAD: arrow.strings([str(k) for k in range(11)])})
@@ -178,7 +178,7 @@ def test_samples_without_times_are_shown_by_number() -> None:
 def test_a_path_of_a_camera_is_laid_level() -> None:
     z = np.linspace(0, 10, 20)
     column = {"x": 0 * z, "y": 0 * z, "z": z, "qx": 0 * z, "qy": 0 * z, "qz": 0 * z, "qw": 0 * z + 1}
-    t_ns = START + np.arange(20) * S
+    t_ns = START_NS + np.arange(20) * NS_PER_S
     rec = Recording("cam", (stream_of_values("Pose", t_ns, column, type=Pose, frame="cam0"),))
     path = ViewerScene(rec).paths[0]
     laid = path.positions
@@ -315,10 +315,10 @@ def test_verdicts_come_from_a_process_of_their_own(tmp_path: Path) -> None:
     day = drive().select("Poses", HOSTILE)
     formats.write(day, tmp_path / "day", "parquet")
     opened = formats.open(tmp_path / "day")
-    found = judge_in_process(opened, START)
-    assert found == json.loads(json.dumps(judge(opened, START)))
+    found = judge_in_process(opened, START_NS)
+    assert found == json.loads(json.dumps(judge(opened, START_NS)))
     assert {name for name, windows in found.items() if windows} == {"Poses", HOSTILE}
-    assert judge_in_process(day, START).keys() == found.keys()  # one that is in memory alone
+    assert judge_in_process(day, START_NS).keys() == found.keys()  # one that is in memory alone
 
 
 def test_a_recording_that_is_gone_cannot_be_judged_and_that_is_told(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_a_recording_that_is_gone_cannot_be_judged_and_that_is_told(tmp_path: Pa
     opened = formats.open(tmp_path / "day")
     (tmp_path / "day").rename(tmp_path / "night")
     with pytest.raises(TransectError, match="could not be checked") as error:
-        judge_in_process(opened, START)
+        judge_in_process(opened, START_NS)
     assert "does not exist" in error.value.why
 
 

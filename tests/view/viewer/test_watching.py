@@ -20,7 +20,8 @@ import numpy as np
 import pytest
 from tests.cli.run_sample import START_NS as RUN_T0
 from tests.cli.run_sample import write_project
-from tests.view.viewer.test_viewer import START, drive
+from tests.view.viewer.test_viewer import START_NS as DRIVE_START_NS
+from tests.view.viewer.test_viewer import drive
 
 import transect
 from transect.base.clocks import NS
@@ -332,13 +333,17 @@ def test_clouds_of_a_run_lie_where_its_poses_put_their_frame(project: Path) -> N
     scene = ViewerScene(drive())
     run = watched(project)
     turned = np.array([0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)])
-    poses = PortMonitor("slam.pose", "pose", Pose, START)
-    cloud = PortMonitor("slam.map", "map", PointCloud, START)
+    poses = PortMonitor("slam.pose", "pose", Pose, DRIVE_START_NS)
+    cloud = PortMonitor("slam.map", "map", PointCloud, DRIVE_START_NS)
     for k in range(4):
-        poses.add_sample(START + k * NS, Pose(np.array([7.0, k, 0.0]), turned, frame="slam", child="base"))
-        cloud.add_sample(START + k * NS, PointCloud(np.array([[7.0, 2.0, 0.0]], np.float32), frame="slam"))
-    other = PortMonitor("x.cloud", "x", PointCloud, START)
-    other.add_sample(START, PointCloud(np.zeros((1, 3), np.float32), frame="laser"))
+        poses.add_sample(
+            DRIVE_START_NS + k * NS, Pose(np.array([7.0, k, 0.0]), turned, frame="slam", child="base")
+        )
+        cloud.add_sample(
+            DRIVE_START_NS + k * NS, PointCloud(np.array([[7.0, 2.0, 0.0]], np.float32), frame="slam")
+        )
+    other = PortMonitor("x.cloud", "x", PointCloud, DRIVE_START_NS)
+    other.add_sample(DRIVE_START_NS, PointCloud(np.zeros((1, 3), np.float32), frame="laser"))
     run.ports = [poses, cloud, other]
     viewer = Viewer(scene, watch=run)
     try:

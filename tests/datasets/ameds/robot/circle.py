@@ -6,7 +6,7 @@ import numpy as np
 
 SWIVELS = np.array([[0.402, 0.396], [-0.402, 0.396], [-0.402, -0.396], [0.402, -0.396]])
 """Document 000, section 4: L = 402 mm, W = 396 mm; wheels 1 to 4."""
-OUTSIDE = 0.143
+WHEEL_OFFSET_M = 0.143
 """d, m."""
 
 
@@ -18,5 +18,5 @@ def circle_wheels(radius: float, omega: float) -> tuple[np.ndarray, np.ndarray]:
     """
     x, y = SWIVELS.T
     steering = np.arctan2(x, radius - y)
-    distance = np.hypot(x, radius - y) + np.array([-1, -1, 1, 1]) * OUTSIDE
+    distance = np.hypot(x, radius - y) + np.array([-1, -1, 1, 1]) * WHEEL_OFFSET_M
     return steering, omega * distance

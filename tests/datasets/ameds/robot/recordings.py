@@ -14,7 +14,7 @@ from transect.types import JointState, Odometry, Twist, WheelState
 NS = 10**9
 START_NS = 1_657_013_071 * NS
 METRES_PER_TICK = 2 * np.pi * 0.2 / 30000
-"""Of a wheel of 20 cm radius; made up."""
+"""Invented, for a wheel of 20 cm radius."""
 TICKS_PER_RADIAN = 806.3 * 1.125 * 180 / np.pi
 """Eq. 5 turned round; -1 for the front wheels."""
 POLARITY = np.array([-1, 1, 1, -1])

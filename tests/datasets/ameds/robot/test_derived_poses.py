@@ -118,7 +118,7 @@ def test_recorded_angles_are_read_in_the_order_of_equation_3(tmp_path: Path):
     np.testing.assert_allclose(R.as_matrix(), (x * y * z).as_matrix(), atol=1e-12)
 
 
-def test_recomputed_poses_written_as_ameds_come_back(tmp_path: Path):
+def test_recomputed_poses_written_as_ameds_are_read_back(tmp_path: Path):
     q = np.random.default_rng(4).uniform(-1, 1, (3, 7))
     rec = arms(q, q)
     ours = camera_pose_estimate(rec, "Aux")

@@ -25,7 +25,7 @@ ROBOT = robots.load("interact")
 
 
 @pytest.mark.parametrize("by", ["velocity", "ticks"])
-def test_odometry_of_a_circle_comes_back_to_its_start(by: locomotion.By):
+def test_odometry_of_a_circle_returns_to_its_start(by: locomotion.By):
     # Radius 5 m at 0.25 rad/s: after 2 pi / 0.25 s once round.
     rec = circle(2 * np.pi / 0.25, radius=5.0, omega=0.25)
     found = locomotion.wheel_odometry(rec, by=by)
@@ -63,7 +63,7 @@ def test_the_length_of_a_tick_is_that_of_the_made_up_wheel():
     assert locomotion.tick_length(circle(5.0)).metres == pytest.approx(METRES_PER_TICK, rel=2e-3)
 
 
-def test_without_slip_there_is_none_and_a_slow_platform_has_half():
+def test_without_slip_the_ratio_is_zero_and_a_slow_platform_has_half():
     rec = circle(2.0)
     np.testing.assert_allclose(locomotion.wheel_slip(rec)["slip_ratio"], 0, atol=1e-9)
     slow = planar("Platform/2DTwistEstimate", times(2.0, 100), (0.25, 0, 0.05))

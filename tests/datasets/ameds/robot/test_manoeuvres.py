@@ -42,7 +42,7 @@ def test_wheels_of_a_left_circle_are_a_left_turn():
     assert classify_steering(-steering[[3, 2, 1, 0]], G) == "right turn"
 
 
-def test_the_drive_tells_which_way_a_spot_turn_goes():
+def test_the_drive_determines_the_direction_of_a_spot_turn():
     # To the left the left wheels (1, 2) roll back.
     spot = np.radians([-45.0, 45, -45, 45])
     assert classify_steering(spot, G, drive=[-0.2, -0.2, 0.2, 0.2]) == "left spot turn"

@@ -17,7 +17,7 @@ from transect.datasets.insight.robot.statics import (
 
 PRINTED = Parameters.printed()
 ARM = DeploymentArm.of(PRINTED, fitted=True)
-BLADE = (-0.01501, 0.0, 0.105240002)
+BLADE_TOOL = (-0.01501, 0.0, 0.105240002)
 """SIS 5.1.3.1, x_blade_1."""
 BENT = np.array([0.4, -0.6, 1.3, 0.5])
 A, D, ALPHA = (0.029609, 0.976664007, 0.857989013, 0.0), (-0.056456, -0.140837997, 0.0, 0.0), (1, 0, 0, 1)
@@ -59,7 +59,7 @@ def cylindrical(q: np.ndarray, radial: float, transverse: float, vertical: float
 @given(angles=ANGLES, force=FORCES)
 def test_forces_are_recovered_from_the_moments_of_virtual_work(angles, force):
     q = np.array(angles)
-    moment = virtual_work(q, BLADE, cylindrical(q, *force))
+    moment = virtual_work(q, BLADE_TOOL, cylindrical(q, *force))
     found = end_effector_forces(ARM, q, moment, "Blade 1", sign="geometric")
     np.testing.assert_allclose(found.values, force, rtol=0, atol=1e-4)
     assert found.at_tool
@@ -67,7 +67,7 @@ def test_forces_are_recovered_from_the_moments_of_virtual_work(angles, force):
 
 @pytest.mark.parametrize("off", [1, 2, 3])
 def test_two_of_the_three_pitch_joints_are_enough(off):
-    moment = virtual_work(BENT, BLADE, cylindrical(BENT, 12.0, -3.0, 7.0))
+    moment = virtual_work(BENT, BLADE_TOOL, cylindrical(BENT, 12.0, -3.0, 7.0))
     moment[off] = 1e6  # the torque of a motor without power is ignored
     power = np.ones(4)
     power[off] = 0.0
@@ -76,9 +76,9 @@ def test_two_of_the_three_pitch_joints_are_enough(off):
 
 
 def test_the_printed_sign_differs_by_the_lever_of_the_radial_force():
-    moment = virtual_work(BENT, BLADE, cylindrical(BENT, 12.0, -3.0, 7.0))
+    moment = virtual_work(BENT, BLADE_TOOL, cylindrical(BENT, 12.0, -3.0, 7.0))
     c = np.cos(np.cumsum(BENT[1:]))
-    reach = A[0] + A[1] * c[0] + A[2] * c[1] + BLADE[0] * c[2] + BLADE[2] * np.sin(BENT[1:].sum())
+    reach = A[0] + A[1] * c[0] + A[2] * c[1] + BLADE_TOOL[0] * c[2] + BLADE_TOOL[2] * np.sin(BENT[1:].sum())
     found = end_effector_forces(ARM, BENT, moment, "Blade 1", sign="sis").values
     np.testing.assert_allclose(found[[0, 2]], [12.0, 7.0], atol=1e-4)
     assert found[1] == pytest.approx(-3.0 + 2 * 12.0 * D[1] / reach, abs=1e-4)

@@ -35,7 +35,7 @@ LOST = {  # made up: the SIS lost these
 ARM = DeploymentArm.of(Parameters.over_printed({"RA_ARM_PARAMS": LOST}))
 LOWER, UPPER = np.array([-3.5314, -2.3953, -0.4324, -0.1742]), np.array([1.4585, 1.307, 4.0478, 3.5887])
 KINDS = ["Scoop", "IDC", "Grapple"]
-A1, A2, A3, D1, D2 = 0.029609, 0.976664007, 0.857989013, -0.056456, -0.140837997  # SIS 5.1.3.1
+A1_M, A2_M, A3_M, D1_M, D2_M = 0.029609, 0.976664007, 0.857989013, -0.056456, -0.140837997  # SIS 5.1.3.1
 
 ANGLES = st.tuples(*(st.floats(low, high) for low, high in zip(LOWER, UPPER, strict=True)))
 
@@ -44,7 +44,7 @@ def by_matrices(q: tuple[float, ...], offset: tuple[float, ...]) -> Floats:
     """Pose of a tool by A_i = Rz(q) Tz(d) Tx(a) Rx(alpha), one elementary matrix after the other."""
     T = np.eye(4)
     for angle, a, d, alpha in zip(
-        q, (A1, A2, A3, 0), (D1, D2, 0, 0), (np.pi / 2, 0, 0, np.pi / 2), strict=True
+        q, (A1_M, A2_M, A3_M, 0), (D1_M, D2_M, 0, 0), (np.pi / 2, 0, 0, np.pi / 2), strict=True
     ):
         c, s, ca, sa = np.cos(angle), np.sin(angle), np.cos(alpha), np.sin(alpha)
         Rz = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
@@ -102,7 +102,7 @@ def test_the_potentiometers_of_table_12_by_inverse_kinematics() -> None:
 def test_the_rows_of_table_12_are_not_of_one_moment() -> None:
     # ida.md 4.6: the printed encoders reach 0.48 m out at -163 degrees; x_enc is 1.3633 m ahead.
     q = [-2.84, -1.9231, 2.3173, -0.0007]
-    assert A1 + levers(ARM, q, "Wrist")[0][0] == pytest.approx(0.48, abs=0.006)
+    assert A1_M + levers(ARM, q, "Wrist")[0][0] == pytest.approx(0.48, abs=0.006)
     assert tool_pose(ARM, q, "Grapple")[0] < 1.3633 - 1.5
 
 
@@ -111,19 +111,21 @@ def test_the_rows_of_table_12_are_not_of_one_moment() -> None:
 
 def test_the_straight_arm_reaches_the_sum_of_its_links() -> None:
     pose = tool_pose(ARM, [0.0, 0.0, 0.0, 0.0], "Wrist")
-    np.testing.assert_allclose(pose, [A1 + A2 + A3, -D2, D1, -np.pi / 2], atol=1e-12)
+    np.testing.assert_allclose(pose, [A1_M + A2_M + A3_M, -D2_M, D1_M, -np.pi / 2], atol=1e-12)
 
 
 def test_a_negative_elevation_lifts_the_arm() -> None:
     pose = tool_pose(ARM, [0.0, -np.pi / 2, 0.0, 0.0], "Wrist")
-    np.testing.assert_allclose(pose, [A1, -D2, D1 - A2 - A3, -np.pi], atol=1e-12)  # z points down
+    np.testing.assert_allclose(pose, [A1_M, -D2_M, D1_M - A2_M - A3_M, -np.pi], atol=1e-12)  # z points down
 
 
 def test_a_blade_that_points_down_hangs_below_the_wrist() -> None:
     # Arm level, wrist turned by 180 degrees: its z axis, along which the blade is, points down.
     # SIS 5.1.3.1: x_blade_1 = [-0.015010 0 0.105240 0].
     pose = tool_pose(ARM, [0.0, 0.0, 0.0, np.pi], "Blade 1")
-    np.testing.assert_allclose(pose, [A1 + A2 + A3 + 0.01501, -D2, D1 + 0.105240002, np.pi / 2], atol=1e-9)
+    np.testing.assert_allclose(
+        pose, [A1_M + A2_M + A3_M + 0.01501, -D2_M, D1_M + 0.105240002, np.pi / 2], atol=1e-9
+    )
 
 
 def test_a_grapple_hangs_below_its_attach_point_along_gravity() -> None:
@@ -214,8 +216,8 @@ def test_levers_are_those_of_appendix_d() -> None:
     c1, c12, c123 = np.cos(np.cumsum(q[1:]))
     S3, C3 = tx * s123 - tz * c123, tx * c123 + tz * s123
     out, down = levers(ARM, q, "Scoop")
-    np.testing.assert_allclose(down, [S3 + A3 * s12 + A2 * s1, S3 + A3 * s12, S3], atol=1e-12)
-    np.testing.assert_allclose(out, [C3 + A3 * c12 + A2 * c1, C3 + A3 * c12, C3], atol=1e-12)
+    np.testing.assert_allclose(down, [S3 + A3_M * s12 + A2_M * s1, S3 + A3_M * s12, S3], atol=1e-12)
+    np.testing.assert_allclose(out, [C3 + A3_M * c12 + A2_M * c1, C3 + A3_M * c12, C3], atol=1e-12)
 
 
 @pytest.mark.parametrize("leading", [(), (3,), (2, 3), (0,)])

@@ -10,7 +10,7 @@ from transect.datasets.insight.robot.parameters import Parameters
 from transect.errors import GeometryError, TimeError
 
 ROTORS = Rotors.of(Parameters.printed())
-MINUTE = 600
+ROWS_PER_MINUTE = 600
 """Rows at 10 Hz."""
 
 
@@ -37,7 +37,9 @@ def plain_loop(
 
 @pytest.mark.parametrize("mode", ["multiply", "divide"])
 def test_both_modes_end_at_the_steady_state(mode):
-    after_20_minutes = rotor_temperature(ROTORS, *constant(20 * MINUTE, 0.15, 20.0, -55.0), mode=mode)[-1]
+    after_20_minutes = rotor_temperature(
+        ROTORS, *constant(20 * ROWS_PER_MINUTE, 0.15, 20.0, -55.0), mode=mode
+    )[-1]
     # (0.8707 + 0.16 - 4.8675) W / 0.084786 W/degC for 0.15 A, 20 V and a case at -55 degC
     np.testing.assert_allclose(after_20_minutes, -45.25, atol=0.06)
 

@@ -17,14 +17,14 @@ from transect.robots.beams import Gate, assemble_sweeps, beams_from_scans
 from transect.types import LaserScan, RadarRange, Record
 
 ARGO = robots.load("argo")
-T0 = 1_224_199_788_000_000_000
-MS = 1_000_000
-SECOND = 1_000_000_000
+T0_NS = 1_224_199_788_000_000_000
+NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
 ANGLES = np.radians(np.arange(-60, 61.0))
 TURN_S = 1 / 75
 
 
-def scan(ranges: np.ndarray, t_ns: int = T0, frame: str = "Level", angles: np.ndarray = ANGLES) -> Stream:
+def scan(ranges: np.ndarray, t_ns: int = T0_NS, frame: str = "Level", angles: np.ndarray = ANGLES) -> Stream:
     columns = {
         "ranges": [np.asarray(ranges, dtype=float)],
         "start_angle": angles[:1],
@@ -40,7 +40,9 @@ def standing(yaw: float, *streams: Stream) -> Recording:
     T[:3, 3] = (1, 0, -1)
     frames.add_static("Body", "Level", T)
     q = [0, 0, np.sin(yaw / 2), np.cos(yaw / 2)]
-    frames.add_moving("Navigation", "Body", [T0 - SECOND, T0 + SECOND], [[100, 200, -5.0]] * 2, [q, q])
+    frames.add_moving(
+        "Navigation", "Body", [T0_NS - NS_PER_S, T0_NS + NS_PER_S], [[100, 200, -5.0]] * 2, [q, q]
+    )
     return Recording("standing", streams, frames=frames, robot=ARGO)
 
 
@@ -78,7 +80,7 @@ def test_positive_bearings_of_the_hanging_radar_are_to_port():
         "angle": np.radians([0.0, 20]),
         "reflectivity": np.array([50.0, 60]),
     }
-    radar = stream_of_values("Radar", np.array([T0, T0]), columns, type=RadarRange, frame="Radar")
+    radar = stream_of_values("Radar", np.array([T0_NS, T0_NS]), columns, type=RadarRange, frame="Radar")
     cloud = derived_streams.cloud(standing(0.0, radar), ["Radar"], frame="Body")
     ahead, port = cloud.points
     bearing = np.degrees(np.arctan2(port[1], port[0]) - np.arctan2(ahead[1], ahead[0]))
@@ -96,7 +98,7 @@ def test_no_returns_and_codes_are_left_out():
 
 def test_beams_follow_the_mirror():
     beams = beams_from_scans(
-        np.array([T0, T0 + 20 * MS]),
+        np.array([T0_NS, T0_NS + 20 * NS_PER_MS]),
         np.ones(5),
         np.array([0, 3, 5]),
         np.array([0.0, 0.5]),
@@ -106,31 +108,31 @@ def test_beams_follow_the_mirror():
     np.testing.assert_allclose(beams.angle, [0, np.pi / 2, np.pi, 0.5, 0.5 + np.pi])
     quarter = TURN_S / 4 * 1e9
     np.testing.assert_allclose(
-        beams.t_ns - T0, [0, quarter, 2 * quarter, 20 * MS, 20 * MS + 2 * quarter], atol=1
+        beams.t_ns - T0_NS, [0, quarter, 2 * quarter, 20 * NS_PER_MS, 20 * NS_PER_MS + 2 * quarter], atol=1
     )
 
 
 def test_the_scans_of_a_sweep_keep_their_times():
     # Four scans of 2 beams, 1 degree apart and 13 ms after each other; beam j of the sweep is of scan j % 4.
     beams = beams_from_scans(
-        np.array([T0]),
+        np.array([T0_NS]),
         np.ones(8),
         np.array([0, 8]),
         np.zeros(1),
         np.radians([0.25]),
-        end_ns=np.array([T0 + 39 * MS]),
+        end_ns=np.array([T0_NS + 39 * NS_PER_MS]),
         scans=4,
         mirror_rate=75.0,
     )
     np.testing.assert_allclose(np.degrees(beams.angle), np.arange(8) * 0.25)
     degree = TURN_S / 360 * 1e9
-    expected = [k * 13 * MS + j * degree for j in range(2) for k in range(4)]
-    np.testing.assert_allclose(beams.t_ns - T0, expected, atol=1)
+    expected = [k * 13 * NS_PER_MS + j * degree for j in range(2) for k in range(4)]
+    np.testing.assert_allclose(beams.t_ns - T0_NS, expected, atol=1)
 
 
 def test_without_a_mirror_rate_a_scan_has_one_time():
-    beams = beams_from_scans(np.array([T0]), np.ones(3), np.array([0, 3]), np.zeros(1), np.ones(1))
-    np.testing.assert_array_equal(beams.t_ns, T0)
+    beams = beams_from_scans(np.array([T0_NS]), np.ones(3), np.array([0, 3]), np.zeros(1), np.ones(1))
+    np.testing.assert_array_equal(beams.t_ns, T0_NS)
 
 
 def driving(stream: Stream) -> Recording:
@@ -138,31 +140,33 @@ def driving(stream: Stream) -> Recording:
     frames = FrameTree()
     frames.add_static("Body", "Level", np.eye(4))
     q = [0.0, 0, 0, 1]
-    frames.add_moving("Navigation", "Body", [T0, T0 + SECOND], [[0, 0, 0.0], [3, 0, 0]], [q, q])
+    frames.add_moving("Navigation", "Body", [T0_NS, T0_NS + NS_PER_S], [[0, 0, 0.0], [3, 0, 0]], [q, q])
     return Recording("driving", (stream,), frames=frames, robot=ARGO)
 
 
 def test_each_beam_is_placed_at_its_own_time():
     # 180 degrees of a mirror at 75 Hz take 1/150 s, in which the vehicle drives 20 mm.
     angles = np.radians(np.arange(-90, 91.0))
-    cloud = derived_streams.cloud(driving(scan(np.full(181, 10.0), t_ns=T0 + SECOND // 2, angles=angles)))
+    cloud = derived_streams.cloud(
+        driving(scan(np.full(181, 10.0), t_ns=T0_NS + NS_PER_S // 2, angles=angles))
+    )
     np.testing.assert_allclose(cloud.points[0], [1.5, -10, 0], atol=1e-6)
     np.testing.assert_allclose(cloud.points[-1], [1.52, 10, 0], atol=1e-6)
-    assert cloud.t_ns == T0 + SECOND // 2
-    assert cloud.fields["t_offset_ns"][-1] == pytest.approx(SECOND / 150, abs=1)
+    assert cloud.t_ns == T0_NS + NS_PER_S // 2
+    assert cloud.fields["t_offset_ns"][-1] == pytest.approx(NS_PER_S / 150, abs=1)
 
 
 def test_points_without_a_pose_of_the_vehicle_are_skipped():
-    two = [scan(np.full(121, 5.0), t_ns=t).table for t in (T0 + SECOND // 2, T0 + 2 * SECOND)]
+    two = [scan(np.full(121, 5.0), t_ns=t).table for t in (T0_NS + NS_PER_S // 2, T0_NS + 2 * NS_PER_S)]
     late = Stream("Laser", LaserScan, pa.concat_tables(two), frame="Level")
     assert len(derived_streams.cloud(driving(late))) == 121
     assert len(derived_streams.cloud(driving(late), tolerance=1.5)) == 242
     with pytest.raises(StreamError, match="can be transformed to Navigation"):
-        derived_streams.cloud(driving(scan(np.full(121, 5.0), t_ns=T0 + 2 * SECOND)))
+        derived_streams.cloud(driving(scan(np.full(121, 5.0), t_ns=T0_NS + 2 * NS_PER_S)))
 
 
 def test_streams_without_ranges_are_refused():
-    battery = stream_of_values("Battery", np.array([T0]), {"voltage": np.ones(1)}, type=Record)
+    battery = stream_of_values("Battery", np.array([T0_NS]), {"voltage": np.ones(1)}, type=Record)
     with pytest.raises(StreamError, match="no ranges"):
         derived_streams.cloud(standing(0.0, battery), ["Battery"])
 

@@ -14,7 +14,7 @@ from transect.recording import Recording, Robot, stream_of_values
 from transect.types import Odometry, RigidBodyState
 
 DRIVE = SkidSteerDrive(wheel_radius=0.3, track_width=2.0)
-T0 = 1_224_199_788_000_000_000
+T0_NS = 1_224_199_788_000_000_000
 RATES = st.floats(-5, 5)
 
 
@@ -49,7 +49,7 @@ def test_motion_of_the_wheels_of_a_motion_is_that_motion(v: float, w: float, rad
 @given(st.floats(-2, 2), st.floats(-1, 1), st.lists(st.integers(1, 3_000), min_size=1, max_size=8))
 def test_steady_motion_stays_on_its_circle_however_long_the_steps(v: float, w: float, steps: list[int]):
     t_ms = np.concatenate([[0], np.cumsum(steps)])
-    path = path_of(T0 + t_ms * 1_000_000, np.full(len(t_ms), v), np.full(len(t_ms), w), (1.0, 2.0, 0.5))
+    path = path_of(T0_NS + t_ms * 1_000_000, np.full(len(t_ms), v), np.full(len(t_ms), w), (1.0, 2.0, 0.5))
     t = t_ms / 1e3
     if abs(w) < 1e-6:
         x, y = 1 + v * t * np.cos(0.5), 2 + v * t * np.sin(0.5)
@@ -153,9 +153,9 @@ def circling() -> Recording:
     wheel = np.arange(1, 59, 0.1)
     left = {"angular_velocity": np.full(len(wheel), (1 + 0.25) / 0.3)}
     right = {"angular_velocity": np.full(len(wheel), (1 - 0.25) / 0.3)}
-    stamps = T0 + np.rint(wheel * 1e9).astype(np.int64)
+    stamps = T0_NS + np.rint(wheel * 1e9).astype(np.int64)
     streams = (
-        stream_of_values("Nav", T0 + np.rint(t * 1e9).astype(np.int64), nav, type=RigidBodyState),
+        stream_of_values("Nav", T0_NS + np.rint(t * 1e9).astype(np.int64), nav, type=RigidBodyState),
         stream_of_values("Payload/WheelLeft", stamps, left),
         stream_of_values("Payload/WheelRight", stamps + 1_000_000, right),
     )
@@ -178,7 +178,7 @@ def test_a_recordings_odometry_stays_on_its_circle(circling: Recording):
     assert path.units["wz"] == "rad/s"
     assert path.parsed.notes == ()
     # The first sample of the right side comes after that of the left, which is left out.
-    assert path.t_ns[0] == T0 + 1_100_000_000
+    assert path.t_ns[0] == T0_NS + 1_100_000_000
 
 
 def test_odometry_without_a_known_drive_says_what_to_do(circling: Recording):
@@ -189,7 +189,7 @@ def test_odometry_without_a_known_drive_says_what_to_do(circling: Recording):
 def test_gaps_in_the_wheels_are_counted(circling: Recording):
     def late(name: str) -> np.ndarray:
         t = circling[name].t_ns
-        return (t < T0 + 20 * 10**9) | (t >= T0 + 23 * 10**9)
+        return (t < T0_NS + 20 * 10**9) | (t >= T0_NS + 23 * 10**9)
 
     streams = tuple(s.take(late(s.name)) if s.name != "Nav" else s for s in circling.streams)
     path = derived_streams.odometry(circling.replace(streams=streams), DRIVE)

@@ -17,9 +17,9 @@ from transect.robots.fmcw_radar import Radar, find_peaks
 from transect.types import RadarRange, RadarSpectrum
 
 RADAR = Radar.of(robots.load("argo"))
-SAMPLES, FREQUENCY, PER_METRE, OFFSET = 1024, 1_250_000.0, 4336.384, -0.3507  # 3.2.3
-WIDTH = FREQUENCY / SAMPLES / PER_METRE
-T0 = 1_224_199_788_000_000_000
+SAMPLE_COUNT, FREQUENCY_HZ, HZ_PER_METRE, OFFSET_M = 1024, 1_250_000.0, 4336.384, -0.3507  # 3.2.3
+BIN_WIDTH_M = FREQUENCY_HZ / SAMPLE_COUNT / HZ_PER_METRE
+T0_NS = 1_224_199_788_000_000_000
 Scale = Literal["amplitude", "dB"]
 
 
@@ -39,13 +39,13 @@ def test_ranges_and_bins_are_inverse(distance: float):
 def amplitudes(ranges: np.ndarray, *, noise: float, hann: bool = True, seed: int = 94) -> np.ndarray:
     """Spectra of beat tones: the sum of the DFT written out, bins 1 to 512 of 1024 samples."""
     rng = np.random.default_rng(seed)
-    n = np.arange(SAMPLES)
-    beat = (ranges - OFFSET) * PER_METRE
+    n = np.arange(SAMPLE_COUNT)
+    beat = (ranges - OFFSET_M) * HZ_PER_METRE
     phase = rng.uniform(0, 2 * np.pi, len(ranges))
-    tone = np.cos(2 * np.pi * beat[:, None] * n / FREQUENCY + phase[:, None])
+    tone = np.cos(2 * np.pi * beat[:, None] * n / FREQUENCY_HZ + phase[:, None])
     tone += rng.normal(scale=noise, size=tone.shape)
-    window = 0.5 - 0.5 * np.cos(2 * np.pi * n / SAMPLES) if hann else np.ones(SAMPLES)
-    kernel = np.exp(-2j * np.pi * np.outer(n, np.arange(1, 513)) / SAMPLES)
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * n / SAMPLE_COUNT) if hann else np.ones(SAMPLE_COUNT)
+    kernel = np.exp(-2j * np.pi * np.outer(n, np.arange(1, 513)) / SAMPLE_COUNT)
     return np.abs((tone * window) @ kernel)
 
 
@@ -59,7 +59,7 @@ def test_interpolated_ranges_are_four_times_better_than_the_bins(fit: Scale, noi
     truth = np.linspace(2.0, 38.0, 700) + np.random.default_rng(1).uniform(0, 0.28, 700)
     spectra = amplitudes(truth, noise=noise)
     peaks = find_peaks(spectra, scale="amplitude", fit=fit)
-    raw = (spectra.argmax(axis=1) + 1) * WIDTH + OFFSET
+    raw = (spectra.argmax(axis=1) + 1) * BIN_WIDTH_M + OFFSET_M
     assert rms(raw - truth) == pytest.approx(0.2815 / np.sqrt(12), rel=0.05)  # uniform in a bin
     assert peaks.interpolated.all()
     assert rms(RADAR.range_from_bin(peaks.bin[:, 0]) - truth) <= 0.25 * rms(raw - truth)
@@ -70,7 +70,7 @@ def test_without_a_window_it_still_helps(fit: Scale):
     truth = np.linspace(5.0, 35.0, 300)
     spectra = amplitudes(truth, noise=0.05, hann=False)
     peaks = find_peaks(spectra, scale="amplitude", fit=fit)
-    raw = (spectra.argmax(axis=1) + 1) * WIDTH + OFFSET
+    raw = (spectra.argmax(axis=1) + 1) * BIN_WIDTH_M + OFFSET_M
     assert rms(RADAR.range_from_bin(peaks.bin[:, 0]) - truth) < 0.75 * rms(raw - truth)
 
 
@@ -180,10 +180,10 @@ def recording(spectra: list[np.ndarray]) -> Recording:
     columns = {
         "reflectivity": [20 * np.log10(s) for s in spectra],
         "angle": np.linspace(-0.5, 0.5, n),
-        "bin_width": np.full(n, WIDTH),
-        "range_offset": np.full(n, OFFSET),
+        "bin_width": np.full(n, BIN_WIDTH_M),
+        "range_offset": np.full(n, OFFSET_M),
     }
-    t_ns = T0 + np.arange(n) * 1_000_000
+    t_ns = T0_NS + np.arange(n) * 1_000_000
     stream = stream_of_values("RadarSpectrum", t_ns, columns, type=RadarSpectrum, frame="Radar")
     return Recording("radar", (stream,), robot=robots.load("argo"))
 
@@ -211,7 +211,7 @@ def test_peaks_beyond_the_maximum_range_do_not_count():
     assert np.isnan(derived_streams.radar_ranges(rec, gate=Gate(900, 901))["range"][0])
 
 
-def test_differences_from_the_logged_ranges_tell_the_fit_that_was_used():
+def test_differences_from_the_logged_ranges_identify_the_fit():
     rec = recording(list(amplitudes(np.linspace(3, 33, 40), noise=0.0)))
     ours = derived_streams.radar_ranges(rec, fit="amplitude")
     logged = {"range": ours["range"], "angle": ours["angle"], "reflectivity": ours["reflectivity"]}

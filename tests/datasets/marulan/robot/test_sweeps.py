@@ -5,12 +5,12 @@ import numpy as np
 from transect.robots.beams import interleave, sweep_starts
 
 DEGREE = np.radians(1.0)
-MS = 1_000_000
+NS_PER_MS = 1_000_000
 
 
 def test_four_starts_a_quarter_of_a_degree_apart_begin_a_sweep():
     phase = np.array([2, 3, 0, 1, 2, 3, 0, 1, 3, 0, 1, 2, 3])  # cut in at the front, and one scan missing
-    t_ns = np.arange(len(phase)) * 13 * MS
+    t_ns = np.arange(len(phase)) * 13 * NS_PER_MS
     starts = sweep_starts(t_ns, phase * DEGREE / 4, np.full(13, DEGREE), np.full(13, 180))
     assert starts.tolist() == [2, 9]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-FURROW, RADIUS = 40.0, 5.0
+FURROW_LENGTH_M, RADIUS_M = 40.0, 5.0
 LEVER = np.array([1.8, -0.030, 1.593])
 """Rosario, Table 1: the antenna in base_link."""
-SECONDS = 95.0
+MAX_DURATION_S = 95.0
 """Longest time to ask for."""
 
 
@@ -19,10 +19,10 @@ def way(t: np.ndarray) -> np.ndarray:
 def base(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions (n, 3) of base_link and headings (n,) after t seconds."""
     s = way(t)
-    angle = np.clip((s - FURROW) / RADIUS, 0, np.pi)
-    before, after = np.minimum(s, FURROW), np.maximum(s - FURROW - np.pi * RADIUS, 0)
-    x = before + RADIUS * np.sin(angle) - after
-    y = RADIUS * (1 - np.cos(angle))
+    angle = np.clip((s - FURROW_LENGTH_M) / RADIUS_M, 0, np.pi)
+    before, after = np.minimum(s, FURROW_LENGTH_M), np.maximum(s - FURROW_LENGTH_M - np.pi * RADIUS_M, 0)
+    x = before + RADIUS_M * np.sin(angle) - after
+    y = RADIUS_M * (1 - np.cos(angle))
     return np.column_stack([x, y, np.zeros(len(t))]), angle
 
 

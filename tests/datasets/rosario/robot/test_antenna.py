@@ -13,12 +13,12 @@ from hypothesis.extra import numpy as hnp
 from transect.datasets.rosario.robot.geometry import antenna_from_base, local_from_fixes
 from transect.errors import GeometryError
 
-LEVER = (1.8, -0.030, 1.593)
+LEVER_ARM_M = (1.8, -0.030, 1.593)
 """Table 1."""
 
 
 def test_the_antenna_swings_with_the_heading_by_hand() -> None:
-    positions = antenna_from_base(np.zeros((3, 3)), np.radians([0.0, 90.0, 180.0]), LEVER)
+    positions = antenna_from_base(np.zeros((3, 3)), np.radians([0.0, 90.0, 180.0]), LEVER_ARM_M)
     np.testing.assert_allclose(
         positions, [[1.8, -0.03, 1.593], [0.03, 1.8, 1.593], [-1.8, 0.03, 1.593]], atol=1e-15
     )
@@ -29,9 +29,9 @@ def test_the_antenna_swings_with_the_heading_by_hand() -> None:
     hnp.arrays(np.float64, (5,), elements=st.floats(-20, 20)),
 )
 def test_the_antenna_is_at_the_length_of_the_lever_arm(base: np.ndarray, heading: np.ndarray) -> None:
-    antenna = antenna_from_base(base, heading, LEVER)
+    antenna = antenna_from_base(base, heading, LEVER_ARM_M)
     distance = np.linalg.norm(antenna - base, axis=1)
-    np.testing.assert_allclose(distance, np.linalg.norm(LEVER), atol=1e-9)
+    np.testing.assert_allclose(distance, np.linalg.norm(LEVER_ARM_M), atol=1e-9)
 
 
 def test_fixes_become_metres_from_the_first_measured_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.datasets.rosario.robot.drives import FURROW, LEVER, RADIUS, antenna, base, turned, way
+from tests.datasets.rosario.robot.drives import FURROW_LENGTH_M, LEVER, RADIUS_M, antenna, base, turned, way
 
 from transect.datasets.rosario.robot.comparison import (
     PlanarTrack,
@@ -15,20 +15,20 @@ from transect.datasets.rosario.robot.comparison import (
 )
 from transect.errors import GeometryError
 
-START = 1_514_301_955_465_000_000
+START_NS = 1_514_301_955_465_000_000
 
 
 def rtk(late: float = 0.0) -> PlanarTrack:
     """RTK at 5 Hz in a frame of its own, its first fix `late` seconds after the wheels' first sample."""
     t = late + np.arange(450) * 0.2
     return PlanarTrack(
-        START + np.round(t * 1e9).astype(np.int64), turned(antenna(t), 2.0, (7.0, -3.0, 100.0))
+        START_NS + np.round(t * 1e9).astype(np.int64), turned(antenna(t), 2.0, (7.0, -3.0, 100.0))
     )
 
 
 def wheels() -> PlanarTrack:
     t = np.arange(950) * 0.1
-    return PlanarTrack(START + np.round(t * 1e9).astype(np.int64), *base(t))
+    return PlanarTrack(START_NS + np.round(t * 1e9).astype(np.int64), *base(t))
 
 
 def test_lengths_are_those_of_the_way() -> None:
@@ -73,8 +73,8 @@ def test_at_the_antenna_nothing_is_left_and_at_the_axle_the_swing_is() -> None:
 def test_the_one_turn_is_found_and_shows_the_lever_arm() -> None:
     odometry, truth = wheels(), rtk()
     ((begin, end),) = turns(odometry)
-    middle = (FURROW + RADIUS * np.pi / 2) / 1.0  # at about 1 m/s
-    assert (begin - START) * 1e-9 - 2 < middle < (end - START) * 1e-9 + 2
+    middle = (FURROW_LENGTH_M + RADIUS_M * np.pi / 2) / 1.0  # at about 1 m/s
+    assert (begin - START_NS) * 1e-9 - 2 < middle < (end - START_NS) * 1e-9 + 2
     assert turn_error(odometry.shift(LEVER), truth).rmse < 2e-3
     assert turn_error(odometry, truth).rmse > 0.5
     assert turn_error(odometry, truth).pieces == 1

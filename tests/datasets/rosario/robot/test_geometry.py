@@ -42,7 +42,7 @@ def test_a_copy_of_the_yaml_changes_the_model(tmp_path: Path) -> None:
     assert WeederGeometry.of(robots.load(tmp_path / "mine.yaml")).wheelbase == 2.0
 
 
-def test_a_robot_without_these_numbers_is_told_which_are_missing(robot: Robot) -> None:
+def test_a_robot_without_these_numbers_gets_an_error_that_lists_them(robot: Robot) -> None:
     with pytest.raises(TransectError, match="no wheelbase"):
         WeederGeometry.of(Robot("mine", frames=robot.frames))
 

@@ -16,7 +16,7 @@ from transect.geometry import planar
 from transect.robots.ackermann import motion
 
 WEEDER = WeederGeometry.of(robots.load("weeder"))
-RADIUS = 1.6 / math.tan(math.radians(19))
+MIN_TURN_RADIUS_M = 1.6 / math.tan(math.radians(19))
 """Metres of the tightest circle of the rear axle: the wheelbase over tan(19 deg) (4.6)."""
 
 
@@ -70,10 +70,12 @@ def test_thirty_turns_of_a_wheel_are_thirty_circumferences() -> None:
 
 
 def test_a_quarter_of_the_tightest_circle_ends_beside_its_centre() -> None:
-    seconds = RADIUS * math.pi / 2  # at 1 m/s
+    seconds = MIN_TURN_RADIUS_M * math.pi / 2  # at 1 m/s
     t_ns = np.array([0, round(seconds * 1e9)])
     v, w = motion(np.ones((2, 2)), np.full(2, math.radians(19)), WEEDER, "paper")
-    assert path_of(t_ns, v, w)[-1] == pytest.approx([RADIUS, RADIUS, math.pi / 2], abs=1e-6)
+    assert path_of(t_ns, v, w)[-1] == pytest.approx(
+        [MIN_TURN_RADIUS_M, MIN_TURN_RADIUS_M, math.pi / 2], abs=1e-6
+    )
 
 
 @given(
