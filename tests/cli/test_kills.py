@@ -45,7 +45,7 @@ def test_the_folders_that_simulate_and_inject_leave_when_they_are_killed_are_swe
 
     def sweep(recording: object, path: Path, *rest: object) -> tuple[str, ...]:
         os.utime(path.parent, (0, 0))
-        files.sweep(tmp_path)
+        files.remove_stale_files(tmp_path)
         swept.append(not path.parent.exists())
         path.mkdir(parents=True)
         return ()

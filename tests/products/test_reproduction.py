@@ -284,7 +284,7 @@ def test_what_no_stamp_shows_is_found_when_everything_is_hashed_again(
     assert cv2.imwrite(str(first), noise, [cv2.IMWRITE_PNG_COMPRESSION, 0])
     os.utime(first, ns=(1, 1))
     monkeypatch.setattr(
-        "transect.recording.source.stamp_of", lambda stat: (stat.st_size, stat.st_mtime_ns, 0, 0)
+        "transect.recording.source.file_state_of", lambda stat: (stat.st_size, stat.st_mtime_ns, 0, 0)
     )
     made = ask(field)["product"]
     assert cv2.imwrite(str(first), noise[::-1], [cv2.IMWRITE_PNG_COMPRESSION, 0])

@@ -71,7 +71,7 @@ def atomic_write(path: Path | str, mode: str = "wb", **options: object) -> Gener
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep_once(path.parent)
+    _remove_stale_files_once(path.parent)
     temporary = temporary_name(path)
     if "b" not in mode:
         options = {"encoding": "utf-8", "newline": "", **options}
@@ -117,9 +117,9 @@ def staged(path: Path | str) -> Generator[Path]:
 
 @contextmanager
 def workplace(path: Path) -> Generator[Path]:
-    """Create a hidden folder beside `path`, and remove it when the block ends; sweep stale ones."""
+    """Create a hidden folder beside `path`, and remove it when the block ends; remove stale ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path.parent)
+    remove_stale_files(path.parent)
     folder = temporary_name(path, ".writing")
     try:  # before mkdir, as a signal may arrive at any time
         folder.mkdir()
@@ -163,7 +163,7 @@ def link_folder(link: Path, target: str) -> None:
 
 
 def temporary_name(path: Path, suffix: str = ".tmp") -> Path:
-    """Return a unique hidden name beside `path`, which `sweep` recognises."""
+    """Return a unique hidden name beside `path`, which `remove_stale_files` recognises."""
     return path.parent / f".{path.name}.{os.urandom(6).hex()}{suffix}"
 
 
@@ -183,7 +183,7 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep(folder: Path) -> int:
+def remove_stale_files(folder: Path) -> int:
     """Remove temporary files older than a day, left by killed processes; return their number."""
     removed = 0
     with os.scandir(folder) as entries:
@@ -197,8 +197,8 @@ def sweep(folder: Path) -> int:
 
 
 @cache
-def _sweep_once(folder: Path) -> None:
-    sweep(folder)
+def _remove_stale_files_once(folder: Path) -> None:
+    remove_stale_files(folder)
 
 
 def file_name(name: str, otherwise: str = "unnamed") -> str:

@@ -84,7 +84,7 @@ def _calibrations(
         name = f"{prefix}{folder}/sensor.yaml"
         if name not in source:
             continue
-        source.touch(name)
+        source.record_read(name)
         try:
             found = _calibration(source.document(name), name, folder)
             for parent, child, T in found.frames:

@@ -115,7 +115,7 @@ def _calibrations(source: Source) -> tuple[list[_Beside], list[Loss]]:
             calibration = read_calibration(source.document(file), file)
             calibration.tree()
             found.append(_Beside(file, folder, alone, calibration, prefix))
-            source.touch(file)
+            source.record_read(file)
         except (ParseError, FrameError) as error:
             losses.append(Loss(file, error.why or error.what))
     return found, losses

@@ -12,8 +12,8 @@ from pyarrow import parquet
 
 from transect.engine.provenance import hash_of_package, versions
 from transect.recording import Recording
-from transect.recording.cache import remember
-from transect.recording.file_hashes import Stamp, stamp_of
+from transect.recording.cache import cached_value
+from transect.recording.file_hashes import FileState, file_state_of
 
 from .runner import check
 from .table import VerdictTable
@@ -27,7 +27,7 @@ def check_once(recording: Recording) -> VerdictTable:
     """
     if not recording.sources:
         return check(recording)
-    text = remember(f"integrity.check_once/1|{_identity(recording)}", lambda: _pack(check(recording)))
+    text = cached_value(f"integrity.check_once/1|{_identity(recording)}", lambda: _pack(check(recording)))
     return VerdictTable(parquet.read_table(pa.BufferReader(base64.b64decode(text))))
 
 
@@ -66,12 +66,12 @@ def _identity(recording: Recording) -> str:
     return json.dumps(identity, sort_keys=True, default=str)
 
 
-def _identities(path: Path) -> list[tuple[str, Stamp]]:
+def _identities(path: Path) -> list[tuple[str, FileState]]:
     """Return each file of a folder, or a file itself, with its size, times and inode."""
     if path.is_file():
-        return [(str(path), stamp_of(path.stat()))]
-    found: list[tuple[str, Stamp]] = []
+        return [(str(path), file_state_of(path.stat()))]
+    found: list[tuple[str, FileState]] = []
     for folder, _, names in os.walk(path):
         chosen = (Path(folder) / name for name in names)
-        found += [(str(file), stamp_of(file.stat())) for file in chosen if file.is_file()]
+        found += [(str(file), file_state_of(file.stat())) for file in chosen if file.is_file()]
     return sorted(found)

@@ -91,7 +91,7 @@ class PayloadFolder:
         with suppress(FileNotFoundError):
             for folder in sorted(self.folder.iterdir()):
                 if len(folder.name) == 2 and folder.is_dir():
-                    files.sweep(folder)
+                    files.remove_stale_files(folder)
                     named = ((path, _NAME(path.name)) for path in sorted(folder.iterdir()))
                     found += [path for path, name in named if name and name[1] not in known]
         return found

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from transect.base.cache_folder import folder
 from transect.base.file_bytes import Content, FileBytes
-from transect.base.files import remove_tree, staged, sweep, synchronise
+from transect.base.files import remove_stale_files, remove_tree, staged, synchronise
 from transect.errors import UsageError
 
 from .arrow import map_file
@@ -34,12 +34,13 @@ from .source import Buffer, Source
 from .text.lines import refuse_long_lines
 
 VERSION = 2
+"""Layout version of a cache entry; increase to invalidate all entries."""
 DEFAULT_LIMIT_BYTES = 20 * 2**30
 _CHUNK_BYTES = 1 << 20
 _MAX_UNMAPPED_BYTES = 1 << 24
 """Size of a table up to which it is read; larger ones are mapped."""
 _SINGLE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
-"""No Arrow thread may be the last to hold memory of Python, such as a mapping (see `arrow.reader_of`)."""
+"""An Arrow thread must never release the last reference to memory owned by Python (see `arrow.reader_of`)."""
 
 Parts = Mapping[str, Parsed]
 """Tables of a file by name; the only table of a file is called `_TABLE`."""
@@ -111,18 +112,18 @@ def parse_many_pieces(
     the same schema.
     """
     if source.size(name) < SMALL_FILE_BYTES:
-        source.touch(name)
+        source.record_read(name)
         return join_parts(build(source.content(name)))
-    stamp = source.stamp(name)
+    file_state = source.file_state(name)
     entry = _entry(f"{VERSION}|{parser}|{name}|{source.key(name)}")  # losses carry the name
     found = _load(entry)
     if found is None:
         sha256 = source.sha256(name)
-        _store(entry, build(source.content(name)), sha256, lambda: source.stamp(name) == stamp)
+        _store(entry, build(source.content(name)), sha256, lambda: source.file_state(name) == file_state)
         # Load the stored tables: large ones are mapped and need not stay in memory.
         found = _load(entry) or (join_parts(build(source.content(name))), sha256)
     tables, sha256 = found
-    source.touch(name, sha256, stamp)
+    source.record_read(name, sha256, file_state)
     return tables
 
 
@@ -152,8 +153,8 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
     try:
         index: dict[str, Any] = unseal(json.loads((entry / "index.json").read_bytes()))
         tables = {
-            part: _load_part(entry, number, kept)
-            for number, (part, kept) in enumerate(index["parts"].items())
+            part: _load_part(entry, number, record)
+            for number, (part, record) in enumerate(index["parts"].items())
         }
         os.utime(entry / "index.json")
     except (FileNotFoundError, NotADirectoryError):
@@ -165,7 +166,7 @@ def _load(entry: Path) -> tuple[dict[str, Parsed], str] | None:
     return tables, index["sha256"]
 
 
-def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
+def _load_part(entry: Path, number: int, record: Mapping[str, Any]) -> Parsed:
     """Read a table; a large one is mapped.
 
     Mapping is safe for cache files only: truncating a mapped file kills the process, but files of the cache
@@ -178,10 +179,10 @@ def _load_part(entry: Path, number: int, kept: Mapping[str, Any]) -> Parsed:
         with pa.OSFile(str(path)) as opened:
             content = opened.read_buffer()
         crc32 = zlib.crc32(content)
-    if crc32 != kept["crc32"]:
+    if crc32 != record["crc32"]:
         raise ValueError(f"the checksum of {path.name} does not match")
     table = pa.ipc.open_file(content, options=_SINGLE_THREAD).read_all()
-    return Parsed(table, tuple(Loss(**loss) for loss in kept["losses"]), tuple(kept["notes"]))
+    return Parsed(table, tuple(Loss(**loss) for loss in record["losses"]), tuple(record["notes"]))
 
 
 class _ChangedFileError(Exception):
@@ -191,9 +192,9 @@ class _ChangedFileError(Exception):
 def _store(entry: Path, pieces: Iterable[Parts], sha256: str, is_unchanged: Callable[[], bool]) -> None:
     """Store an entry unless the file changed between hashing and parsing."""
     try:
-        with staged(entry) as building:
-            building.mkdir()
-            _write_parts(building, pieces, sha256)
+        with staged(entry) as temporary:
+            temporary.mkdir()
+            _write_parts(temporary, pieces, sha256)
             if not is_unchanged():
                 raise _ChangedFileError
     except _ChangedFileError:
@@ -205,19 +206,19 @@ def _store(entry: Path, pieces: Iterable[Parts], sha256: str, is_unchanged: Call
     shrink(limit())
 
 
-def _write_parts(building: Path, pieces: Iterable[Parts], sha256: str) -> None:
+def _write_parts(temporary: Path, pieces: Iterable[Parts], sha256: str) -> None:
     """Write each table to its own file, piece by piece, and the index."""
-    written: dict[str, _TableWriter] = {}
+    writers: dict[str, _TableWriter] = {}
     with ExitStack() as stack:
         for piece in pieces:
             for part, parsed in piece.items():
-                if part not in written:
-                    path = building / f"{len(written)}.arrow"
-                    written[part] = stack.enter_context(_TableWriter(path, parsed.table.schema))
-                written[part].write(parsed)
-    parts = {part: writing.facts() for part, writing in written.items()}
-    (building / "index.json").write_text(json.dumps(seal({"parts": parts, "sha256": sha256})))
-    for path in building.iterdir():
+                if part not in writers:
+                    path = temporary / f"{len(writers)}.arrow"
+                    writers[part] = stack.enter_context(_TableWriter(path, parsed.table.schema))
+                writers[part].write(parsed)
+    parts = {part: writer.index_record() for part, writer in writers.items()}
+    (temporary / "index.json").write_text(json.dumps(seal({"parts": parts, "sha256": sha256})))
+    for path in temporary.iterdir():
         synchronise(path)
 
 
@@ -242,7 +243,7 @@ class _TableWriter:
         if piece.losses or piece.notes:
             self._reports.append(dataclasses.replace(piece, table=self._schema.empty_table()))
 
-    def facts(self) -> dict[str, Any]:
+    def index_record(self) -> dict[str, Any]:
         """Return the table's record for the index, and make its file read-only."""
         self._path.chmod(0o444)
         return {
@@ -261,7 +262,7 @@ def _checksum(path: Path) -> int:
     return crc
 
 
-def remember(key: str, build: Callable[[], Any]) -> Any:
+def cached_value(key: str, build: Callable[[], Any]) -> Any:
     """Return a cached JSON value, or compute and cache it.
 
     Parameters
@@ -272,12 +273,12 @@ def remember(key: str, build: Callable[[], Any]) -> Any:
         Computes the value. A cached value has lists instead of tuples.
     """
     name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
-    kept = folder() / "values" / name[:2] / name[2:]
+    path = folder() / "values" / name[:2] / name[2:]
     try:
-        return unseal(json.loads(kept.read_bytes()))["value"]
+        return unseal(json.loads(path.read_bytes()))["value"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         value = build()
-    write_sealed(kept, {"value": value})
+    write_sealed(path, {"value": value})
     return value
 
 
@@ -306,11 +307,11 @@ def shrink(size: int) -> int:
     Temporary files of killed processes are removed after a day.
     """
     for path in folder().glob("*/*"):
-        sweep(path)
-    known = sorted(entries(), key=lambda entry: entry.used_ns)
-    excess = sum(entry.size for entry in known) - size
+        remove_stale_files(path)
+    by_age = sorted(entries(), key=lambda entry: entry.used_ns)
+    excess = sum(entry.size for entry in by_age) - size
     removed = 0
-    for entry in known:
+    for entry in by_age:
         if removed >= excess:
             break
         remove_tree(entry.path)

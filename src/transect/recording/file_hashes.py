@@ -61,7 +61,7 @@ def warn(text: str) -> None:
     logging.getLogger("transect").warning("%s", text)
 
 
-Stamp = tuple[int, int, int, int]
+FileState = tuple[int, int, int, int]
 """Size, modification time, status change time (ns) and inode of a file."""
 SMALL_FILE_BYTES = 32_768
 """Smaller files are parsed and hashed each time, which is faster than the cache."""
@@ -69,36 +69,36 @@ _MIN_FILE_AGE_NS = 100_000_000
 """Hashes of younger files are not cached: they may change again within a tick of the file system's clock."""
 
 
-def stamp_of(stat: os.stat_result) -> Stamp:
+def file_state_of(stat: os.stat_result) -> FileState:
     """Return the key that changes when a file is modified or replaced."""
     return (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
-def remembered_hash(container: Path, name: str, stamp: Stamp, build: Callable[[], str]) -> str:
+def remembered_hash(container: Path, name: str, file_state: FileState, build: Callable[[], str]) -> str:
     """Return the cached sha256 of a file in a folder or archive, else the one that `build` computes."""
-    if stamp[0] < SMALL_FILE_BYTES:
+    if file_state[0] < SMALL_FILE_BYTES:
         return build()
-    if (known := find_hash(container, name, stamp)) is not None:
+    if (known := find_hash(container, name, file_state)) is not None:
         return known
     began_ns = time.time_ns()
     digest = build()
-    remember_hash(container, name, stamp, digest, began_ns)
+    remember_hash(container, name, file_state, digest, began_ns)
     return digest
 
 
-def find_hash(container: Path, name: str, stamp: Stamp) -> str | None:
-    """Return the cached sha256 of a file with this stamp."""
-    if _rehashing or stamp[0] < SMALL_FILE_BYTES:
+def find_hash(container: Path, name: str, file_state: FileState) -> str | None:
+    """Return the cached sha256 of a file in this state."""
+    if _rehashing or file_state[0] < SMALL_FILE_BYTES:
         return None
     kept: Any = _hashes.of(container).get(name)
-    known = isinstance(kept, list) and tuple(kept[:-1]) == stamp and isinstance(kept[-1], str)
+    known = isinstance(kept, list) and tuple(kept[:-1]) == file_state and isinstance(kept[-1], str)
     return kept[-1] if known else None
 
 
-def remember_hash(container: Path, name: str, stamp: Stamp, sha256: str, began_ns: int) -> None:
+def remember_hash(container: Path, name: str, file_state: FileState, sha256: str, began_ns: int) -> None:
     """Cache the sha256 of a file, unless the file is too young (`_MIN_FILE_AGE_NS`)."""
-    if stamp[0] >= SMALL_FILE_BYTES and began_ns - max(stamp[1], stamp[2]) > _MIN_FILE_AGE_NS:
-        _hashes.add(container, name, [*stamp, sha256])
+    if file_state[0] >= SMALL_FILE_BYTES and began_ns - max(file_state[1], file_state[2]) > _MIN_FILE_AGE_NS:
+        _hashes.add(container, name, [*file_state, sha256])
 
 
 @contextmanager
@@ -123,10 +123,10 @@ _rehashing = False
 
 
 class _HashIndex:
-    """Hashes of files by name and stamp, with one index per folder or archive."""
+    """Hashes of files by name and state of the file, with one index per folder or archive."""
 
     def __init__(self) -> None:
-        self._loaded: dict[Path, tuple[Stamp | None, dict[str, list[Any]]]] = {}
+        self._loaded: dict[Path, tuple[FileState | None, dict[str, list[Any]]]] = {}
         self._pending: dict[Path, dict[str, list[Any]]] = {}
         self._lock, self._depth = threading.RLock(), 0
 
@@ -134,8 +134,8 @@ class _HashIndex:
         """Return the cached hashes of the files in a folder or archive."""
         kept = self._path(container)
         with self._lock:
-            stamp, files = self._loaded.get(kept, (None, {}))
-            if (now := _stamp(kept)) != stamp:
+            file_state, files = self._loaded.get(kept, (None, {}))
+            if (now := _existing_file_state(kept)) != file_state:
                 files = self._read(kept)
                 self._loaded[kept] = now, files
             return files | self._pending.get(kept, {}) if kept in self._pending else files
@@ -181,9 +181,9 @@ class _HashIndex:
 _hashes = _HashIndex()
 
 
-def _stamp(path: Path) -> Stamp | None:
+def _existing_file_state(path: Path) -> FileState | None:
     try:
-        return stamp_of(path.stat())
+        return file_state_of(path.stat())
     except OSError:
         return None
 
@@ -195,7 +195,7 @@ _active = threading.local()
 class _Read:
     """One file that was read."""
 
-    stamp: Stamp
+    file_state: FileState
     began_ns: int
     sha256: str | None = None
     is_exact: bool = False  # the hash was computed from the bytes that were used
@@ -214,26 +214,26 @@ class ReadLog:
         self,
         source: Source,
         name: str,
-        stamp: Stamp,
+        file_state: FileState,
         content: bytes | memoryview | None = None,
         sha256: str | None = None,
     ) -> None:
-        """Add a file with its stamp when it was opened.
+        """Add a file with its state when it was opened.
 
-        If the whole `content` was read, it is hashed unless the hash for this stamp is cached; callers that
+        If the whole `content` was read, it is hashed unless the hash for this state is cached; callers that
         know the hash pass `sha256`.
         """
         with self._lock:
             known = self._reads.get((source, name))
-        if known is not None and known.stamp == stamp and (known.sha256 or content is None):
+        if known is not None and known.file_state == file_state and (known.sha256 or content is None):
             if known.sha256 is None and sha256 is not None:
                 known.sha256, known.is_exact = sha256, True
             return
-        read = _Read(stamp, time.time_ns(), sha256, is_exact=sha256 is not None or content is not None)
+        read = _Read(file_state, time.time_ns(), sha256, is_exact=sha256 is not None or content is not None)
         if content is not None and sha256 is None:
             read.sha256 = self._hash(source, name, read, content)
         if known is not None:
-            differs = known.stamp != stamp and (known.sha256 is None or known.sha256 != read.sha256)
+            differs = known.file_state != file_state and (known.sha256 is None or known.sha256 != read.sha256)
             read.changed = known.changed or differs
         with self._lock:
             self._reads[source, name] = read
@@ -241,9 +241,9 @@ class ReadLog:
     @staticmethod
     def _hash(source: Source, name: str, read: _Read, content: bytes | memoryview) -> str:
         read.is_new = True
-        if read.stamp[0] < SMALL_FILE_BYTES:
+        if read.file_state[0] < SMALL_FILE_BYTES:
             return hashlib.sha256(content).hexdigest()
-        if (remembered := find_hash(source.container(name), name, read.stamp)) is not None:
+        if (remembered := find_hash(source.container(name), name, read.file_state)) is not None:
             read.is_new = False
             return remembered
         return hashlib.sha256(content).hexdigest()
@@ -288,31 +288,33 @@ class ReadLog:
 
     @staticmethod
     def _finish(source: Source, name: str, read: _Read) -> str:
-        """Return the hash of a file; a file that is hashed only now must still have the same stamp."""
+        """Return the hash of a file; a file that is hashed only now must still be in the same state."""
         if read.is_new and read.sha256 is not None:
-            if _stamp_now(source, name) == read.stamp:
-                remember_hash(source.container(name), name, read.stamp, read.sha256, read.began_ns)
+            if _current_state(source, name) == read.file_state:
+                remember_hash(source.container(name), name, read.file_state, read.sha256, read.began_ns)
             read.is_new = False
         if not read.is_exact:
-            same = _stamp_now(source, name) == read.stamp
+            same = _current_state(source, name) == read.file_state
             if same and read.sha256 is None:
                 read.sha256 = source.sha256(name)
-                same = _stamp_now(source, name) == read.stamp
+                same = _current_state(source, name) == read.file_state
             read.changed = read.changed or not same
         if not read.changed:
             assert read.sha256 is not None
             return read.sha256
-        return hashlib.sha256(f"{read.stamp} {read.sha256} changed while it was read".encode()).hexdigest()
+        return hashlib.sha256(
+            f"{read.file_state} {read.sha256} changed while it was read".encode()
+        ).hexdigest()
 
 
 def _size_of(source: Source, name: str, read: _Read) -> int:
-    """Return the size of a file when it was read; the stamp of an archive member has that of the archive."""
-    return read.stamp[0] if source.local(name) is not None else source.size(name)
+    """Return the size of a file when it was read; the state of an archive member is that of the archive."""
+    return read.file_state[0] if source.local(name) is not None else source.size(name)
 
 
-def _stamp_now(source: Source, name: str) -> Stamp | None:
+def _current_state(source: Source, name: str) -> FileState | None:
     try:
-        return source.stamp(name)
+        return source.file_state(name)
     except OSError:
         return None
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from transect.base.file_bytes import Content, FileBytes, pieces_of
 from transect.errors import ParseError, TransectError
 
-from .file_hashes import ReadLog, Stamp, reading_log, remembered_hash, stamp_of
+from .file_hashes import FileState, ReadLog, file_state_of, reading_log, remembered_hash
 from .losses import Loss
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Source(ABC):
         """Content of a file, without an entry in the log of reads."""
 
     @abstractmethod
-    def stamp(self, name: str) -> Stamp:
+    def file_state(self, name: str) -> FileState:
         """Size, times and inode of the file, or of the archive that contains it."""
 
     @abstractmethod
@@ -70,26 +70,26 @@ class Source(ABC):
 
     def content(self, name: str) -> Content:
         """Content of a file, read on access if possible."""
-        stamp, content = self._open_content(name)
-        self._log_read(name, stamp, None if isinstance(content, FileBytes) else content)
+        file_state, content = self._open_content(name)
+        self._log_read(name, file_state, None if isinstance(content, FileBytes) else content)
         return content
 
     def buffer(self, name: str) -> Buffer:
         """Whole content of a file."""
-        stamp, content = self._open_content(name)
+        file_state, content = self._open_content(name)
         whole = bytes(content) if isinstance(content, FileBytes) else content
-        self._log_read(name, stamp, whole)
+        self._log_read(name, file_state, whole)
         return whole
 
-    def _open_content(self, name: str) -> tuple[Stamp, Content]:
-        """Return the content of a file, and its stamp when it was opened."""
+    def _open_content(self, name: str) -> tuple[FileState, Content]:
+        """Return the content of a file, and its state when it was opened."""
         content = self._content(name)
         stat = content.stat if isinstance(content, FileBytes) else None
-        return self.stamp(name) if stat is None else stamp_of(stat), content
+        return self.file_state(name) if stat is None else file_state_of(stat), content
 
-    def _log_read(self, name: str, stamp: Stamp, whole: Buffer | None) -> None:
+    def _log_read(self, name: str, file_state: FileState, whole: Buffer | None) -> None:
         log = reading_log()
-        (self.touched if log is None else log).add(self, name, stamp, whole)
+        (self.touched if log is None else log).add(self, name, file_state, whole)
 
     @abstractmethod
     def head(self, name: str, count: int = HEAD_BYTES) -> bytes:
@@ -151,7 +151,7 @@ class Source(ABC):
 
     def sha256(self, name: str) -> str:
         """sha256 of a file's content, in hexadecimal."""
-        return remembered_hash(self.container(name), name, self.stamp(name), lambda: self._hash(name))
+        return remembered_hash(self.container(name), name, self.file_state(name), lambda: self._hash(name))
 
     def _hash(self, name: str) -> str:
         digest = hashlib.sha256()
@@ -159,9 +159,9 @@ class Source(ABC):
             digest.update(piece)
         return digest.hexdigest()
 
-    def touch(self, name: str, sha256: str | None = None, stamp: Stamp | None = None) -> None:
-        """Add a file to the provenance, with the hash of its used bytes and its stamp when they were read."""
-        self.touched.add(self, name, stamp or self.stamp(name), sha256=sha256)
+    def record_read(self, name: str, sha256: str | None = None, file_state: FileState | None = None) -> None:
+        """Add a file to the provenance, with the hash of its used bytes and its state when they were read."""
+        self.touched.add(self, name, file_state or self.file_state(name), sha256=sha256)
 
     @property
     def files_read(self) -> tuple[SourceFile, ...]:
@@ -208,14 +208,14 @@ class _SourceView(Source):
     def _content(self, name: str) -> Content:
         return self.parent._content(self.prefix + name)
 
-    def stamp(self, name: str) -> Stamp:
-        return self.parent.stamp(self.prefix + name)
+    def file_state(self, name: str) -> FileState:
+        return self.parent.file_state(self.prefix + name)
 
     def container(self, name: str) -> Path:
         return self.parent.container(self.prefix + name)
 
-    def _log_read(self, name: str, stamp: Stamp, whole: Buffer | None) -> None:
-        self.parent._log_read(self.prefix + name, stamp, whole)
+    def _log_read(self, name: str, file_state: FileState, whole: Buffer | None) -> None:
+        self.parent._log_read(self.prefix + name, file_state, whole)
 
     def head(self, name: str, count: int = HEAD_BYTES) -> bytes:
         return self.parent.head(self.prefix + name, count)
@@ -229,8 +229,8 @@ class _SourceView(Source):
     def sha256(self, name: str) -> str:
         return self.parent.sha256(self.prefix + name)
 
-    def touch(self, name: str, sha256: str | None = None, stamp: Stamp | None = None) -> None:
-        self.parent.touch(self.prefix + name, sha256, stamp)
+    def record_read(self, name: str, sha256: str | None = None, file_state: FileState | None = None) -> None:
+        self.parent.record_read(self.prefix + name, sha256, file_state)
 
 
 class _Subfolder(_SourceView):
@@ -308,8 +308,8 @@ class FolderSource(Source):
     def _content(self, name: str) -> Content:
         return FileBytes(self._file(name))
 
-    def stamp(self, name: str) -> Stamp:
-        return stamp_of(self._file(name).stat())
+    def file_state(self, name: str) -> FileState:
+        return file_state_of(self._file(name).stat())
 
     def container(self, name: str) -> Path:
         return self._file(name).parent

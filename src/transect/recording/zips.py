@@ -17,7 +17,7 @@ from typing import Any
 from transect.base.file_bytes import Content, FileBytes, crc32_of, part_of, pieces_of
 from transect.errors import ParseError
 
-from .file_hashes import Stamp, stamp_of
+from .file_hashes import FileState, file_state_of
 from .losses import Loss
 from .source import HEAD_BYTES, Source, sha256_bytes
 
@@ -147,7 +147,7 @@ class ZipSource(Source):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._archive = FileBytes(path)
-        self._opened = self.stamp("")
+        self._opened = self.file_state("")
         self._directory, self._shift, lost = _central_directory(self._archive, path)
         self._entries, refused = _list_members(self._directory, path.name)
         self.refused = (*lost, *refused)
@@ -159,7 +159,7 @@ class ZipSource(Source):
 
     @cached_property
     def content_key(self) -> str:
-        """Key that changes with the content, without reading it: the directory, and the path and stamp.
+        """Key that changes with the content, without reading it: the directory, and the path and file state.
 
         The directory alone is not sufficient, because CRCs can be forged.
         """
@@ -192,11 +192,11 @@ class ZipSource(Source):
             raise _blame_damage(name, self.path.name, str(error)) from error
         return found
 
-    def stamp(self, name: str) -> Stamp:
-        """Stamp of the archive that was opened, even if it was replaced since."""
+    def file_state(self, name: str) -> FileState:
+        """State of the archive that was opened, even if it was replaced since."""
         stat = self._archive.stat
         assert stat is not None
-        return stamp_of(stat)
+        return file_state_of(stat)
 
     def container(self, name: str) -> Path:
         return self.path

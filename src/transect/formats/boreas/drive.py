@@ -61,7 +61,7 @@ def read_calibration(source: Source) -> BoreasCalibration:
         name = f"{CALIB}/{file}"
         if name not in source:
             continue
-        source.touch(name)
+        source.record_read(name)
         try:
             _add(source, name, found)
         except (TransectError, ValueError, TypeError, LookupError, OverflowError) as error:
@@ -104,7 +104,7 @@ def _image_size(source: Source) -> tuple[float, float]:
     name = f"{CALIB}/{INTRINSICS}"
     if name not in source:
         return 0.0, 0.0
-    source.touch(name)
+    source.record_read(name)
     width, height = numbers(documents(source.document(name), name)[0].get("image_size"), 2, what="image_size")
     return float(width), float(height)
 

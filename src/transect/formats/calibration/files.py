@@ -56,7 +56,7 @@ def _read(kind: str, data: bytes, name: str) -> CalibrationFile:
 def read(source: Source) -> Recording:
     """Open a calibration as a recording that has cameras and frames and no streams."""
     name = source.names[0]
-    source.touch(name)
+    source.record_read(name)
     calibration = read_calibration(source.document(name), name)
     return Recording(
         name=source.stem,

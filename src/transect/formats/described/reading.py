@@ -49,7 +49,7 @@ def read(source: Source) -> Recording:
     name = next((n for n in NAMES if n in source), None)
     if name is None:
         raise ParseError(f"{source.path} has no {NAMES[0]}", where=str(source.path))
-    source.touch(name)
+    source.record_read(name)
     return recording_of(source, parse(source.text(name), name), name)
 
 
@@ -95,7 +95,7 @@ def _cameras_and_frames(
     given = description.calibration
     for file in [given] if isinstance(given, str) and given else given:
         _refuse_missing(file, source, where)
-        source.touch(file)
+        source.record_read(file)
         calibration = read_calibration(source.document(file), file)
         cameras |= calibration.cameras
         frames = frames.merge(calibration.tree(file))

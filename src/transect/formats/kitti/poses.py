@@ -49,7 +49,7 @@ def read_times(source: Source, name: str) -> tuple[NDArray[np.int64], tuple[Loss
 
     Raw drives have `2011-09-30 12:08:26.403042304`, odometry sequences have seconds.
     """
-    source.touch(name)
+    source.record_read(name)
     read = ns_from_iso if name.endswith(STAMPS) else ns_from_decimal
     found: list[NDArray[np.int64]] = []
     count, cut = 0, ()
@@ -155,7 +155,7 @@ def _pose_rows(source: Source, name: str, times: Times | None) -> Parsed:
     timed = ""
     if times is not None:
         timer, file = times
-        timer.touch(file)
+        timer.record_read(file)
         timed = f"|{file}|{timer.key(file)}"
     build = partial(_parse_poses, name=name, times=times)
     return cache.parse_pieces(source, name, f"kitti.poses/1{timed}", build)

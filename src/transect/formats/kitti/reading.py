@@ -65,7 +65,7 @@ def _calibration(source: Source, drive: Source, folders: list[str]) -> KittiCali
         place = next((p for p in places if p is not None and name in p), None)
         if place is not None:
             texts[name] = place.text(name)
-            place.touch(name)
+            place.record_read(name)
     return read_calibration(texts, folders)
 
 

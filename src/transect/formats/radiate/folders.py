@@ -138,7 +138,7 @@ def _conditions(source: Source) -> tuple[dict[str, Any], list[Loss]]:
 def _json(source: Source, name: str, kind: type, losses: list[Loss]) -> Any:
     if name not in source or source.size(name) > MAX_JSON_BYTES:
         return kind()
-    source.touch(name)
+    source.record_read(name)
     try:
         found = json.loads(source.read(name))
     except (ValueError, RecursionError) as error:
@@ -158,7 +158,7 @@ def read_description(source: Source) -> tuple[CalibrationFile, float, list[Loss]
     content: dict[str, Any] = {}
     losses: list[Loss] = []
     for name in (n for n in CONFIGURATION if n in source):
-        source.touch(name)
+        source.record_read(name)
         try:
             content |= documents(source.document(name), name)[0]
         except ParseError as error:

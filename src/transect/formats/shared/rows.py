@@ -238,7 +238,7 @@ def read_packets(source: Source, files: Sequence[str], times: Sequence[int], wid
     losses: list[Loss] = []
     for name, time in zip(files, times, strict=True):
         data = source.read(name) if source.size(name) <= MAX_PACKET_BYTES else b""
-        source.touch(name, sha256_bytes(data) if data else None)
+        source.record_read(name, sha256_bytes(data) if data else None)
         tokens = data.replace(b",", b" ").split()
         if len(tokens) != width or not all(is_number(token) for token in tokens):
             losses.append(Loss(name, f"it does not hold {width} numbers"))

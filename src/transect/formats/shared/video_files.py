@@ -86,7 +86,7 @@ class Video:
             found = sorted((time + shift, key) for time, past, key in entries if past <= end)
         else:
             found = sorted((p.pts, p.is_keyframe) for p in _packets(container) if p.pts is not None)
-        self.source.touch(self.name)
+        self.source.record_read(self.name)
         lost = max(stream.frames - len(found), 0)
         reason = "the film ends before frames that it lists"
         return FrameIndex(

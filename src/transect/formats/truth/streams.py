@@ -64,7 +64,7 @@ def _frames(truth: Source, trajectory: str) -> tuple[str, str]:
 
 def _table(truth: Source, file: str, clock: Clock) -> Stream:
     def load() -> Parsed:
-        truth.touch(file)
+        truth.record_read(file)
         return _parse_table(truth.buffer(file), f"{FOLDER}/{file}")
 
     return _stream(truth, file, Record, load, clock=clock)
@@ -85,7 +85,7 @@ def _map(truth: Source, file: str) -> Stream:
     from ..shared.file_groups import file_table
 
     def load(row: Mapping[str, Any]) -> GridMap:
-        truth.touch(file)
+        truth.record_read(file)
         return decode_geotiff(truth.buffer(file), file, t_ns=row[T_NS])
 
     table = file_table(np.zeros(1, np.int64), [f"{FOLDER}/{file}"])

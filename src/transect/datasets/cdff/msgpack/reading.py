@@ -136,7 +136,7 @@ class _LogContents:
         entries, losses = list_entries(view, file)
         self.losses += losses
         if is_config(view, entries):
-            source.touch(file)
+            source.record_read(file)
             frames, cameras, losses, notes = read_config(view, entries, file)
             self.frames, self.cameras = self.frames.merge(frames), {**self.cameras, **cameras}
             self.losses += losses

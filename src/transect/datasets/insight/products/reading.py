@@ -122,7 +122,7 @@ def _parameters(source: Source, products: Products) -> tuple[dict[str, Any], lis
     """Return the latest parameters, and those of each file."""
     files: dict[str, ParameterFile] = {}
     for name in products.parameters:
-        source.touch(name)
+        source.record_read(name)
         files[name] = parse_parameters(source.buffer(name), name)
     if not files:
         return {}, [], []
@@ -143,7 +143,7 @@ def _coordinates(
     losses: list[Loss] = []
     place: tuple[float, ...] | None = None
     for name in products.coordinates:
-        source.touch(name)
+        source.record_read(name)
         found = _three_numbers(source.text(name))
         place = found or place
         losses += [] if found else [Loss(name, "no line of three coordinates", line=2)]
@@ -241,7 +241,7 @@ def _with_name(parts: Mapping[str, Parsed], file: str) -> dict[str, Parsed]:
 def _label(source: Source, name: str | None) -> tuple[TableLabel | None, list[Loss]]:
     if name is None:
         return None, []
-    source.touch(name)
+    source.record_read(name)
     try:
         return parse_label(source.buffer(name), name), []
     except ParseError as error:

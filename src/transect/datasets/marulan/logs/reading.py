@@ -192,7 +192,7 @@ def _cameras(source: Source, robot: Robot) -> tuple[dict[str, CameraModel], list
         except ParseError as error:
             losses.append(Loss(file, f"{error.what}: {error.why}"))
         else:
-            source.touch(file)
+            source.record_read(file)
     return cameras, losses
 
 

@@ -53,7 +53,7 @@ def calibration_table(source: Source, folder: str) -> Parsed:
         note = f"{log} is missing: the images of the calibration have no times"
         return Parsed(file_table(range(len(numbers)), [numbers[i] for i in sorted(numbers)]), notes=(note,))
     parsed = cache.join_parts(read_log(source.content(log), log, _calibration_block))[_TABLE]
-    source.touch(log)
+    source.record_read(log)
     names = [numbers.get(line, "") for line in arrow.numbers(parsed.table, "line").tolist()]
     return _match(log, parsed, names, images)
 

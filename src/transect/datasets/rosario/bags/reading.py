@@ -59,7 +59,7 @@ def _calibration(chosen: Sequence) -> tuple[StereoImuCalibration, str]:
     if "calibration" not in chosen.files:
         return StereoImuCalibration(), ""
     source, name = chosen.files["calibration"]
-    source.touch(name)
+    source.record_read(name)
     return read_calibration(source.document(name), name), name
 
 

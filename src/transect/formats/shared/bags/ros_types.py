@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from transect.recording.cache import remember
+from transect.recording.cache import cached_value
 
 from .bag_file import Channel
 
@@ -46,7 +46,7 @@ def _carry(kind: str, definition: str, language: str) -> Types | None:
     if not _TYPE_NAME.fullmatch(kind):
         return None
     key = f"rosbag.carried/2|{_rosbags_version()}|{kind}|{language}|{definition}"
-    known = remember(key, lambda: _parse(kind, definition, language))
+    known = cached_value(key, lambda: _parse(kind, definition, language))
     return None if known is None else _types_of(known)
 
 
@@ -108,7 +108,7 @@ def standard_types(encoding: str) -> Types:
     def all_types() -> Types:
         return {name: fields for name, (_, fields) in standard_store(encoding).fielddefs.items()}
 
-    return _types_of(remember(key, all_types))
+    return _types_of(cached_value(key, all_types))
 
 
 def _types_of(kept: Mapping[str, Any]) -> Types:

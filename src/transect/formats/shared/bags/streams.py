@@ -184,7 +184,7 @@ def _child(topic: Topic, raw: bytes | None) -> str:
 def read_topic(source: Source, topic: Topic) -> TopicMessages:
     """Read the messages of a topic; only the first bytes of payloads."""
     for file, _ in topic.parts:
-        source.touch(file.name)
+        source.record_read(file.name)
     return topic.messages()
 
 
