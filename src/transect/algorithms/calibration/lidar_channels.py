@@ -1,15 +1,15 @@
 """Range and elevation errors of each channel of a lidar, estimated from its own scans.
 
-A lidar has tens of lasers. The ranges of each have a constant error of up to some centimetres, and its
-elevation angle a small one. If one surface is seen by several channels, or by one from several positions, the
-errors make their points inconsistent: points of a small patch of ground do not lie on one plane. The estimate
+A lidar has tens of lasers (channels). Each has a constant range error of up to some centimetres, and a small
+error of its elevation angle. Where several channels measure one surface, or one channel measures it from
+several positions, these errors displace points from the plane of a small patch of ground. The estimate
 minimises the distances of points from their planes, with height and tilt of each patch as nuisance
 parameters.
 
-Differences between channels are estimated with the poses of an odometry. The error that all have in common is
-contained in these poses, as a scale of the path. It is estimated with the poses free: it moves surfaces that
-are met at normal incidence, those at grazing incidence by little. Open ground determines it only if the mean
-of the elevations is right: an error of 0.6 mrad there has the effect of 7 mm in all ranges.
+Differences between channels are estimated with fixed poses of an odometry. A range error common to all
+channels is absorbed by these poses as a scale of the path; so it is estimated jointly with the poses, from
+surfaces at normal versus grazing incidence: it displaces the latter by little. On open ground this estimate
+depends on the mean elevation: an error of 0.6 mrad of all elevations has the effect of 7 mm in all ranges.
 """
 
 from __future__ import annotations
@@ -84,16 +84,16 @@ class ChannelErrors:
         by_range, by_elevation = error_jacobians(points)
         ring = rings_of(cloud)
         known = (ring >= 0) & (ring < len(self.ranges))
-        at = np.where(known, ring, 0)
-        wrong = self.ranges[at, None] * by_range + self.elevations[at, None] * by_elevation
-        return np.where(known[:, None], points - wrong, points).astype(np.float32)
+        index = np.where(known, ring, 0)
+        error = self.ranges[index, None] * by_range + self.elevations[index, None] * by_elevation
+        return np.where(known[:, None], points - error, points).astype(np.float32)
 
     def add(self, rest: ChannelErrors) -> ChannelErrors:
         """Return the sum with the errors that remained after these had been corrected."""
         size = max(len(self.ranges), len(rest.ranges))
         ranges, elevations = (
-            np.pad(one, (0, size - len(one))) + np.pad(two, (0, size - len(two)))
-            for one, two in ((self.ranges, rest.ranges), (self.elevations, rest.elevations))
+            np.pad(before, (0, size - len(before))) + np.pad(remaining, (0, size - len(remaining)))
+            for before, remaining in ((self.ranges, rest.ranges), (self.elevations, rest.elevations))
         )
         newer = rest if len(rest.ranges) == size else self
         return ChannelErrors(ranges, elevations, newer.covariance, newer.counts)
@@ -114,17 +114,17 @@ def rings_of(cloud: PointCloud) -> Ints:
 
 def error_jacobians(points: Floats) -> tuple[Floats, Floats]:
     """Return the derivatives of points (n, 3) in the lidar frame by range and by elevation; both (n, 3)."""
-    away = np.maximum(np.linalg.norm(points, axis=1), 1e-9)
-    level = np.maximum(np.hypot(points[:, 0], points[:, 1]), 1e-9)
-    by_elevation = np.column_stack([-points[:, :2] * (points[:, 2] / level)[:, None], level])
-    return points / away[:, None], by_elevation
+    range_m = np.maximum(np.linalg.norm(points, axis=1), 1e-9)
+    horizontal_m = np.maximum(np.hypot(points[:, 0], points[:, 1]), 1e-9)
+    by_elevation = np.column_stack([-points[:, :2] * (points[:, 2] / horizontal_m)[:, None], horizontal_m])
+    return points / range_m[:, None], by_elevation
 
 
 def sample_scan(points: Floats, ring: Ints, poses: Floats) -> ScanSample:
     """Transform points (n, 3) by the poses ``T_map_lidar`` (n, 4, 4) at their times of measurement."""
-    turns, places = poses[:, :3, :3], poses[:, :3, 3]
-    moved = [np.einsum("nij,nj->ni", turns, each) for each in (points, *error_jacobians(points))]
-    return ScanSample(moved[0] + places, moved[1], moved[2], ring)
+    rotations, positions = poses[:, :3, :3], poses[:, :3, 3]
+    moved = [np.einsum("nij,nj->ni", rotations, each) for each in (points, *error_jacobians(points))]
+    return ScanSample(moved[0] + positions, moved[1], moved[2], ring)
 
 
 def estimate_channel_errors(
@@ -137,8 +137,9 @@ def estimate_channel_errors(
     scan = np.repeat(np.arange(len(samples)), [len(each.ring) for each in samples])
     channels = int(ring.max(initial=-1)) + 1
     patches = _fit_patches(points, settings)
-    incidence_cosine = np.abs(np.einsum("ij,ij->i", by_range, patches.normals[patches.number]))
-    used = patches.flat[patches.number] & (incidence_cosine > MIN_INCIDENCE_SINE)
+    # The cosine of the angle between beam and normal is the sine of that between beam and surface.
+    grazing_sine = np.abs(np.einsum("ij,ij->i", by_range, patches.normals[patches.number]))
+    used = patches.flat[patches.number] & (grazing_sine > MIN_INCIDENCE_SINE)
     if not used.any():
         return None
     patches, ring, scan = patches.take(used), ring[used], scan[used]
@@ -159,13 +160,13 @@ def _estimate_differences(
     patches: _SurfacePatches, range_effect: Any, elevation_effect: Any, settings: ChannelSettings
 ) -> tuple[Floats, Floats, Floats]:
     """Return ranges and elevations (k,) without their common part, and the covariance of both."""
-    hessian, slope = _normal_equations(settings, patches, range_effect, elevation_effect)
-    channels = len(slope) // 2  # a range and an elevation for each
+    hessian, gradient = _normal_equations(settings, patches, range_effect, elevation_effect)
+    channels = len(gradient) // 2  # a range and an elevation for each
     common = np.repeat(np.eye(2), channels, axis=0)
-    hessian, slope = _marginalise(hessian, slope, common, settings)
+    hessian, gradient = _marginalise(hessian, gradient, common, settings)
     prior = np.repeat(np.power(settings.sigmas, -2.0), channels)
     covariance = np.asarray(np.linalg.inv(hessian / settings.variance_factor + np.diag(prior)), np.float64)
-    mean = covariance @ slope / settings.variance_factor
+    mean = covariance @ gradient / settings.variance_factor
     ranges, elevations = mean.reshape(2, channels)
     return ranges, elevations, covariance
 
@@ -175,21 +176,21 @@ def _estimate_common_range(
 ) -> float:
     """Return the mean range error (m), weighted (k,), with the poses of the scans as nuisance parameters."""
     channels, factor = len(weight), settings.variance_factor
-    hessian, slope = _normal_equations(settings, patches, range_effect, scan_effects)
-    hessian, slope = _marginalise(hessian, slope, np.eye(len(slope))[:, channels:], settings)
+    hessian, gradient = _normal_equations(settings, patches, range_effect, scan_effects)
+    hessian, gradient = _marginalise(hessian, gradient, np.eye(len(gradient))[:, channels:], settings)
     mean = np.full((channels, channels), 1 / channels)
     prior = (np.eye(channels) - mean + mean / channels) / settings.range_sigma_m**2
-    ranges = np.linalg.solve(hessian[:channels, :channels] / factor + prior, slope[:channels] / factor)
+    ranges = np.linalg.solve(hessian[:channels, :channels] / factor + prior, gradient[:channels] / factor)
     return float(weight @ ranges)
 
 
 def _marginalise(
-    hessian: Floats, slope: Floats, free: Floats, settings: ChannelSettings
+    hessian: Floats, gradient: Floats, free: Floats, settings: ChannelSettings
 ) -> tuple[Floats, Floats]:
     """Eliminate directions (n, m) from a Hessian (n, n) and a gradient (n,)."""
     coupling = hessian @ free
     weight = np.linalg.pinv(free.T @ coupling, rcond=settings.singular_ratio, hermitian=True)
-    return hessian - coupling @ weight @ coupling.T, slope - coupling @ weight @ (free.T @ slope)
+    return hessian - coupling @ weight @ coupling.T, gradient - coupling @ weight @ (free.T @ gradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +208,8 @@ class _SurfacePatches:
 
     def take(self, used: Mask) -> _SurfacePatches:
         """Return the patches with a subset of their points (n,)."""
-        kept, number = np.unique(self.number[used], return_inverse=True)
-        return _SurfacePatches(number, self.offset[used], self.axes[kept], self.flat[kept])
+        remaining, number = np.unique(self.number[used], return_inverse=True)
+        return _SurfacePatches(number, self.offset[used], self.axes[remaining], self.flat[remaining])
 
     def along_normal(self, vectors: Floats) -> Floats:
         """Return the components (n,) of vectors (n, 3) of the points along the normals of their patches."""
@@ -222,12 +223,12 @@ def _fit_patches(points: Floats, settings: ChannelSettings) -> _SurfacePatches:
     )
     offset = points - _sum_by_group(number, points)[number] / count[number, None]
     rows, columns = np.triu_indices(3)
-    upper = _sum_by_group(number, offset[:, rows] * offset[:, columns]) / count[:, None]
-    spread = np.empty((len(count), 3, 3))
-    spread[:, rows, columns] = spread[:, columns, rows] = upper
-    values, axes = np.linalg.eigh(spread)
-    thin = values[:, 0] < settings.max_thickness_m**2
-    flat = thin & (values[:, 1] > settings.min_flatness**2 * values[:, 0])
+    upper_triangle = _sum_by_group(number, offset[:, rows] * offset[:, columns]) / count[:, None]
+    covariances = np.empty((len(count), 3, 3))
+    covariances[:, rows, columns] = covariances[:, columns, rows] = upper_triangle
+    variances, axes = np.linalg.eigh(covariances)
+    thin = variances[:, 0] < settings.max_thickness_m**2
+    flat = thin & (variances[:, 1] > settings.min_flatness**2 * variances[:, 0])
     return _SurfacePatches(number, offset, axes, (count >= settings.min_points) & flat)
 
 
@@ -244,8 +245,8 @@ def _scan_motion_effects(points: Floats, scan: Ints, patches: _SurfacePatches) -
     """Return the derivatives (n, 6 scans) of distances from planes by shifts and rotations of the scans."""
     normals = patches.normals[patches.number]
     middle = _sum_by_group(scan, points) / np.maximum(np.bincount(scan), 1)[:, None]
-    turns = np.cross(points - middle[scan], normals)
-    return _sparse_by_group(np.column_stack([normals, turns]), scan, len(middle))
+    rotation_effects = np.cross(points - middle[scan], normals)
+    return _sparse_by_group(np.column_stack([normals, rotation_effects]), scan, len(middle))
 
 
 def _normal_equations(
@@ -261,23 +262,31 @@ def _normal_equations(
     from scipy import sparse
 
     number = patches.number
-    along = np.einsum("ij,ijk->ik", patches.offset, patches.axes[number])
-    off, basis = along[:, 0], np.column_stack([np.ones(len(along)), along[:, 1:]])
+    coordinates = np.einsum("ij,ijk->ik", patches.offset, patches.axes[number])
+    distance, basis = coordinates[:, 0], np.column_stack([np.ones(len(coordinates)), coordinates[:, 1:]])
     # Height and tilt of each patch are eliminated, in axes in which they are independent.
     gram = _sum_by_group(number, (basis[:, :, None] * basis[:, None, :]).reshape(-1, 9)).reshape(-1, 3, 3)
     whiten = np.linalg.inv(np.linalg.cholesky(gram + 1e-9 * np.eye(3)))
     basis = np.einsum("nij,nj->ni", whiten[number], basis)
-    off = off - np.einsum("ij,ij->i", basis, _sum_by_group(number, basis * off[:, None])[number])
+    distance = distance - np.einsum(
+        "ij,ij->i", basis, _sum_by_group(number, basis * distance[:, None])[number]
+    )
     freedom = np.maximum(np.bincount(number) - 3, 1)
-    weight = 1 / np.maximum(_sum_by_group(number, off[:, None] ** 2)[:, 0] / freedom, settings.min_noise_m**2)
-    each, root_weight = weight[number], np.sqrt(weight)
-    moves = sparse.hstack(effects, format="csr")
-    hessian: Any = moves.T @ (moves * each[:, None])
+    weight = 1 / np.maximum(
+        _sum_by_group(number, distance[:, None] ** 2)[:, 0] / freedom, settings.min_noise_m**2
+    )
+    point_weight, root_weight = weight[number], np.sqrt(weight)
+    jacobian = sparse.hstack(effects, format="csr")
+    hessian: Any = jacobian.T @ (jacobian * point_weight[:, None])
     for row in basis.T:
-        whole = sparse.csr_array((row, (number, np.arange(len(row)))), (len(weight), len(row))) @ moves
-        whole = whole * root_weight[:, None]
-        hessian = hessian - whole.T @ whole
-    return np.asarray(hessian.todense(), np.float64), np.asarray(moves.T @ (each * off), np.float64)
+        patch_sums = (
+            sparse.csr_array((row, (number, np.arange(len(row)))), (len(weight), len(row))) @ jacobian
+        )
+        patch_sums = patch_sums * root_weight[:, None]
+        hessian = hessian - patch_sums.T @ patch_sums
+    return np.asarray(hessian.todense(), np.float64), np.asarray(
+        jacobian.T @ (point_weight * distance), np.float64
+    )
 
 
 def _sum_by_group(number: Ints, values: Floats) -> Floats:

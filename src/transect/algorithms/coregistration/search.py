@@ -32,6 +32,8 @@ class SearchSettings:
 
 
 DEFAULT_SETTINGS = SearchSettings()
+MIN_OVERLAP_CELLS = 6
+"""Smallest number of common cells for the fit of a plane, which has three parameters."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,11 @@ def remove_spikes(heights: HeightRaster, max_sigmas: float = 8.0) -> HeightRaste
         return heights
     nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
     filled = heights.values[tuple(np.asarray(nearest))]
-    off = np.abs(heights.values - median_filter(filled, 3, mode="nearest"))
+    deviation = np.abs(heights.values - median_filter(filled, 3, mode="nearest"))
     # The median would be 0 for terraces, and for heights in whole metres.
-    typical = float(np.sqrt(np.mean(np.minimum(off[known], np.percentile(off[known], 90)) ** 2)))
+    typical = float(np.sqrt(np.mean(np.minimum(deviation[known], np.percentile(deviation[known], 90)) ** 2)))
     return HeightRaster(
-        np.where(off > max_sigmas * max(typical, 1e-9), np.nan, heights.values),
+        np.where(deviation > max_sigmas * max(typical, 1e-9), np.nan, heights.values),
         heights.cells_from_plane,
     )
 
@@ -107,21 +109,21 @@ def search_placements(
     initial : MapPlacement, optional
         The centre of the range; by default that of the map's own coordinates.
     """
-    begin = initial or place_at_centre(moved)
+    start = initial or place_at_centre(moved)
     cell = _choose_cell(reference, moved, area, settings)
     template = moved.reduce(int(cell / moved.cell))
     radius = _radius(template)
-    ground = _grid_reference(reference, begin, cell, area.radius + radius, 2 * radius)
-    if ground is None:
+    spectra = _grid_reference(reference, start, cell, area.radius + radius, 2 * radius)
+    if spectra is None:
         return PlacementSearch((), cell, 0)
     turns = _list_turns(area.turn, cell / max(radius, cell), settings)
-    best = np.full(ground.padded, np.inf)
-    which = np.zeros(ground.padded, np.int64)
+    best = np.full(spectra.padded, np.inf)
+    best_turn = np.zeros(spectra.padded, np.int64)
     for k, turn in enumerate(turns):
-        variance = _score(ground, _grid_moved(template, begin, cell, radius, turn), area.overlap)
+        variance = _score(spectra, _grid_moved(template, start, cell, radius, turn), area.overlap)
         better = variance < best
-        best[better], which[better] = variance[better], k
-    return _pick_candidates(best, which, turns, ground, begin, cell, radius, area, count, settings)
+        best[better], best_turn[better] = variance[better], k
+    return _pick_candidates(best, best_turn, turns, spectra, start, cell, radius, area, count, settings)
 
 
 def _choose_cell(
@@ -129,8 +131,8 @@ def _choose_cell(
 ) -> float:
     """Return the edge (m) of the cells of the search."""
     size = _extent(moved)
-    wide = min(_extent(reference), 2 * (area.radius + size))
-    cell = max(size / settings.max_cells_across, wide / settings.max_reference_cells)
+    searched_extent = min(_extent(reference), 2 * (area.radius + size))
+    cell = max(size / settings.max_cells_across, searched_extent / settings.max_reference_cells)
     return max(reference.cell, moved.cell, min(cell, size / settings.min_cells_across))
 
 
@@ -153,12 +155,12 @@ def _list_turns(limit: float, step: float, settings: SearchSettings) -> Floats:
 
 
 def _grid_reference(
-    reference: HeightRaster, begin: MapPlacement, cell: float, distance: float, size: float
+    reference: HeightRaster, start: MapPlacement, cell: float, distance: float, size: float
 ) -> _ReferenceSpectra | None:
     """Return the part of the reference that may lie under the map, on a grid of cells along x and y."""
     coarse = reference.reduce(int(cell / reference.cell))
     x, y = coarse.centres
-    middle = (begin.middle + begin.shift)[:2]
+    middle = (start.middle + start.shift)[:2]
     known = (
         np.isfinite(coarse.values) & (np.abs(x - middle[0]) <= distance) & (np.abs(y - middle[1]) <= distance)
     )
@@ -169,51 +171,55 @@ def _grid_reference(
     columns, rows = (np.floor((high - low) / cell) + 1).astype(int).tolist()
     gx, gy = np.meshgrid(low[0] + cell * np.arange(columns), low[1] + cell * np.arange(rows))
     values = coarse.at(gx, gy)
-    there = np.isfinite(values)
-    if not there.any():
+    is_known = np.isfinite(values)
+    if not is_known.any():
         return None
-    z = np.where(there, values - values[there].mean(), 0.0)
+    z = np.where(is_known, values - values[is_known].mean(), 0.0)
     template = 2 * int(np.ceil(size / 2 / cell)) + 1
     padded = pad_sizes(rows + template - 1, columns + template - 1)
-    mask, heights, squares = (transform(each, padded) for each in (there.astype(np.float64), z, z * z))
+    mask, heights, squares = (transform(each, padded) for each in (is_known.astype(np.float64), z, z * z))
     return _ReferenceSpectra(mask, heights, squares, low, (rows, columns), padded)
 
 
 def _grid_moved(
-    template: HeightRaster, begin: MapPlacement, cell: float, radius: float, turn: float
+    template: HeightRaster, start: MapPlacement, cell: float, radius: float, turn: float
 ) -> Floats:
     """Return the map (n, n), turned about its centre, on a grid of cells; NaN where unknown."""
     half = int(np.ceil(radius / cell))
     offset = cell * np.arange(-half, half + 1)
     x, y = np.meshgrid(offset, offset)
-    angle = begin.heading + turn
+    angle = start.heading + turn
     cos, sin = np.cos(angle), np.sin(angle)
-    return template.at(begin.middle[0] + cos * x + sin * y, begin.middle[1] - sin * x + cos * y)
+    return template.at(start.middle[0] + cos * x + sin * y, start.middle[1] - sin * x + cos * y)
 
 
-def _score(ground: _ReferenceSpectra, heights: Floats, overlap: float) -> Floats:
+def _score(spectra: _ReferenceSpectra, heights: Floats, overlap: float) -> Floats:
     """Return the variance (rows, cols) of the differences at every shift; inf if the overlap is too small."""
-    there = np.isfinite(heights)
-    m = there.astype(np.float64)
-    z = np.where(there, heights - heights[there].mean(), 0.0) if there.any() else m
+    known = np.isfinite(heights)
+    m = known.astype(np.float64)
+    z = np.where(known, heights - heights[known].mean(), 0.0) if known.any() else m
     v, u = (each / max(heights.shape) for each in np.indices(heights.shape, dtype=np.float64))
     u, v = u - u.mean(), v - v.mean()
 
-    def reverse(part: Floats) -> Spectrum:
-        return np.conj(transform(part, ground.padded))
+    def conjugate_spectrum(part: Floats) -> Spectrum:
+        return np.conj(transform(part, spectra.padded))
 
     def restore(spectrum: Spectrum) -> Floats:
-        return transform_back(spectrum, ground.padded)
+        return transform_back(spectrum, spectra.padded)
 
     n, su, sv, suu, suv, svv = (
-        restore(ground.mask * reverse(m * w)) for w in (1.0, u, v, u * u, u * v, v * v)
+        restore(spectra.mask * conjugate_spectrum(m * w)) for w in (1.0, u, v, u * u, u * v, v * v)
     )
     d, du, dv = (
-        restore(ground.heights * reverse(m * w) - ground.mask * reverse(z * w))
+        restore(spectra.heights * conjugate_spectrum(m * w) - spectra.mask * conjugate_spectrum(z * w))
         for w in (np.ones_like(u), u, v)
     )
-    dd = restore(ground.squares * reverse(m) - 2 * ground.heights * reverse(z) + ground.mask * reverse(z * z))
-    enough = n >= max(overlap * m.sum(), 6)
+    dd = restore(
+        spectra.squares * conjugate_spectrum(m)
+        - 2 * spectra.heights * conjugate_spectrum(z)
+        + spectra.mask * conjugate_spectrum(z * z)
+    )
+    enough = n >= max(overlap * m.sum(), MIN_OVERLAP_CELLS)
     return np.where(
         enough, _residual_variance(np.where(enough, n, 1.0), su, sv, suu, suv, svv, d, du, dv, dd), np.inf
     )
@@ -233,33 +239,33 @@ def _residual_variance(
 
 
 def _pick_candidates(
-    best: Floats, which: NDArray[np.int64], turns: Floats, ground: _ReferenceSpectra, begin: MapPlacement,
-    cell: float, radius: float, area: SearchRange, count: int, settings: SearchSettings,
+    best: Floats, best_turn: NDArray[np.int64], turns: Floats, spectra: _ReferenceSpectra,
+    start: MapPlacement, cell: float, radius: float, area: SearchRange, count: int, settings: SearchSettings,
 ) -> PlacementSearch:  # fmt: skip
     """Return the lowest local minima of the variance."""
     from scipy.ndimage import minimum_filter
 
     half = int(np.ceil(radius / cell))
     rows, columns = ([(k if k < size else k - padded) for k in range(padded)]
-                     for size, padded in zip(ground.shape, ground.padded, strict=True))  # fmt: skip
-    x = ground.corner[0] + cell * (np.array(columns) + half)
-    y = ground.corner[1] + cell * (np.array(rows) + half)
-    middle = (begin.middle + begin.shift)[:2]
-    away = np.hypot(*np.meshgrid(x - middle[0], y - middle[1]))
-    tried: Mask = np.isfinite(best) & (away <= area.radius)
+                     for size, padded in zip(spectra.shape, spectra.padded, strict=True))  # fmt: skip
+    x = spectra.corner[0] + cell * (np.array(columns) + half)
+    y = spectra.corner[1] + cell * (np.array(rows) + half)
+    middle = (start.middle + start.shift)[:2]
+    distance = np.hypot(*np.meshgrid(x - middle[0], y - middle[1]))
+    tried: Mask = np.isfinite(best) & (distance <= area.radius)
     inside = np.where(tried, best, np.inf)
     lowest = tried & (inside <= minimum_filter(inside, 2 * settings.separation_cells + 1, mode="wrap"))
     order = np.argsort(inside[lowest], kind="stable")[:count]
     places = np.argwhere(lowest)[order]
     found = [
-        Candidate(shift_and_turn(begin, x[j], y[i], float(turns[which[i, j]])), float(inside[i, j]))
+        Candidate(shift_and_turn(start, x[j], y[i], float(turns[best_turn[i, j]])), float(inside[i, j]))
         for i, j in places
     ]
     return PlacementSearch(tuple(found), cell, int(tried.sum()) * len(turns))
 
 
-def shift_and_turn(begin: MapPlacement, x: float, y: float, turn: float) -> MapPlacement:
-    """Return a placement whose centre is moved to x, y, with an additional turn; its height stays."""
-    moved = begin.step(np.array([0.0, 0.0, 0.0, 0.0, 0.0, turn]))
-    shift = np.array([x - begin.middle[0], y - begin.middle[1], begin.shift[2]])
+def shift_and_turn(start: MapPlacement, x: float, y: float, turn: float) -> MapPlacement:
+    """Return a placement with its centre moved to x, y and an additional turn; the height does not change."""
+    moved = start.step(np.array([0.0, 0.0, 0.0, 0.0, 0.0, turn]))
+    shift = np.array([x - start.middle[0], y - start.middle[1], start.shift[2]])
     return MapPlacement(moved.middle, shift, moved.rotation, moved.scale)

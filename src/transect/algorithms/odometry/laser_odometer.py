@@ -48,6 +48,7 @@ class LaserOdometrySettings:
     match_distance_m: float = 0.05
     match_angle_rad: float = 0.03
     match_period_ns: int = NS
+    # Mean value of the map's distance field at the points: 0 no point is near a wall, 1 all are on walls.
     min_score: float = 0.5
     min_points: int = 10
 
@@ -126,12 +127,14 @@ class LaserOdometer:
         self.scale = OdometryScale() if scale is None else scale
         self.settings = settings or LaserOdometrySettings()
         self.drift = OdometryDrift(self.scale)
-        self.pose = self.last = np.zeros(3)
+        self.pose = self.last_match_pose = np.zeros(3)
         self.odometry_pose: Floats | None = None
         self.velocity = np.zeros(3)
         self.matched_ns = self.t_ns = 0
-        self.since_match, self.rejected_offset = np.zeros(3), np.zeros(3)
-        self.period = self.unobserved_m = 0.0
+        self.since_match = np.zeros(3)  # distance (m), 0, and angle (rad) travelled since the last match
+        self.rejected_offset = np.zeros(3)  # of the last match that was rejected, from the odometry
+        self.period = 0.0  # mean time between scans, s
+        self.unobserved_m = 0.0  # path that may be missing in the odometry after pauses of the recorder
         self.map: LaserLocalMap | None = None
         self.match: ScanMatch | None = None
         self.misses = 0
@@ -224,28 +227,31 @@ class LaserOdometer:
         self.rejected_offset = np.zeros(3)
         used = scan[local_map.covers(scan, self.pose, radius_m)]
         self.statistics.matches += 1
-        near = wide = None
+        narrow_match = wide_match = None
         if (
             radius_m <= widest
             and angle_rad <= self.settings.wide_window_rad
             and len(used) >= self.settings.min_points
         ):
             if self.odometry_pose is not None:
-                near = _search(
+                narrow_match = _search(
                     local_map, used, SearchWindow(self.pose, radius_m, angle_rad), self.settings.min_score
                 )
-            if near is None or near.score < self.settings.min_relative_score * self.statistics.usual_score:
-                min_score = self.settings.min_score if near is None else near.score
-                wide = _search(
+            if (
+                narrow_match is None
+                or narrow_match.score < self.settings.min_relative_score * self.statistics.usual_score
+            ):
+                min_score = self.settings.min_score if narrow_match is None else narrow_match.score
+                wide_match = _search(
                     local_map, used, SearchWindow(self.pose, widest, self.settings.wide_window_rad), min_score
                 )
-        for match in (wide, near):
+        for match in (wide_match, narrow_match):
             fused = None if match is None else self._fuse_odometry(local_map, match, used)
             if fused is not None:
                 return match, fused
         self.statistics.failed += 1
         self.statistics.contradicting += len(used) >= self.settings.min_points
-        return near or wide, None
+        return narrow_match or wide_match, None
 
     def _restart(self, t_ns: int, points: Floats) -> bool:
         """Start a new local map if the old one was left without a match; return whether it was."""
@@ -294,11 +300,13 @@ class LaserOdometer:
         residual[2] = (residual[2] + np.pi) % (2 * np.pi) - np.pi
         if self.odometry_pose is None:
             return residual, np.array(self.settings.velocity_sigma)
-        along = self.settings.odometry_path_ratio * distance_m + self.unobserved_m
-        turned = (
+        position_sigma = self.settings.odometry_path_ratio * distance_m + self.unobserved_m
+        angle_sigma = (
             self.settings.odometry_turn_ratio * angle_rad + self.settings.odometry_path_ratio * distance_m
         )
-        return residual, np.array([along, along, turned]) + self.settings.odometry_floor
+        return residual, np.array(
+            [position_sigma, position_sigma, angle_sigma]
+        ) + self.settings.odometry_floor
 
     def _is_wheel_slip(self, local_map: LaserLocalMap, match: ScanMatch, points: Floats) -> bool:
         """Return whether a match that contradicts the wheels is more plausible than they are.
@@ -311,20 +319,20 @@ class LaserOdometer:
             or self.statistics.match_ratio < self.settings.min_match_ratio
         ):
             return False
-        near = local_map.field.refine(points, self.pose)
-        residual, sigma = self._odometry_residual(near)
-        there = (
-            near.score
+        refined = local_map.field.refine(points, self.pose)
+        residual, sigma = self._odometry_residual(refined)
+        score_at_wheel_pose = (
+            refined.score
             if (residual**2 / sigma**2).sum() <= self.settings.max_chi2
             else local_map.field.score(points, self.pose)
         )
-        return len(points) * (match.score - there) >= self.settings.min_points
+        return len(points) * (match.score - score_at_wheel_pose) >= self.settings.min_points
 
     def _accept_match(self, t_ns: int, match: ScanMatch) -> None:
         seconds = (t_ns - self.matched_ns) / NS
         if self.matched_ns and seconds > 0:
-            self.velocity = relative_pose(self.last, match.pose) / seconds
-        self.pose = self.last = match.pose
+            self.velocity = relative_pose(self.last_match_pose, match.pose) / seconds
+        self.pose = self.last_match_pose = match.pose
         self.matched_ns, self.since_match, self.misses, self.unobserved_m = t_ns, np.zeros(3), 0, 0.0
         self.drift.reset_to_match(match)
 
@@ -340,7 +348,7 @@ class LaserOdometer:
 
     def _add_keyframe(self, points: Floats) -> None:
         """Add a scan to the local map."""
-        self.last = self.pose
+        self.last_match_pose = self.pose
         walls = interpolate_walls(points, self.beam_spacing, self.settings.walls)
         keyframe = LaserKeyframe(self.pose, walls, self.field_of_view.coverage(points), self.odometry_pose)
         previous = self.map.keyframes if self.map else ()

@@ -50,9 +50,9 @@ class LidarOdometrySettings:
     min_range_m: float = 1.0  # nearer returns are of the vehicle, or fog
     deskew: bool = True
     min_points: int = 100
-    min_inlier_ratio: float = 0.4  # half of it suffices if the match agrees with the predicted pose
-    min_first_inlier_ratio: float = 0.5  # of the second scan; sparse rings need larger voxels
-    # Time without a match after which a new map starts, if longer than both
+    min_inlier_ratio: float = 0.4  # half of this if the match agrees with the predicted pose
+    min_first_inlier_ratio: float = 0.5  # of the second scan; below it larger voxels are tried
+    # A new map starts if the time without a match is longer than both of these.
     max_lost_s: float = 2.0
     max_lost_periods: int = 20
     sweep: LidarSweepSettings = SWEEP
@@ -66,7 +66,7 @@ class LidarMotion:
     velocity: Floats | None = None  # (6,) m/s and rad/s, in the axes of the lidar; not of the first scan
     converged: bool | None = None
     inlier_ratio: float | None = None
-    degeneracy: float | None = None  # weakest over strongest constrained motion: near 0 it can slide
+    degeneracy: float | None = None  # smallest over largest eigenvalue of the Hessian; 0: unconstrained
     covariance: Floats | None = None  # (6, 6) of the motion since the last pose; from the sixth scan on
     reason: str = ""  # why there is no pose
 
@@ -91,7 +91,7 @@ class LidarOdometer:
         self._scan: PointCloud | None = None
         self._last_ns: int | None = None
         self._matched_ns = 0
-        self._base = np.eye(4)
+        self._T_odom_map = np.eye(4)  # the map's frame is that of its first scan
         self._trajectory: ScanTrajectory | None = None
         self._sums: VoxelSums | None = None
 
@@ -142,7 +142,7 @@ class LidarOdometer:
 
         None if that had no match, and for the first scan, whose motion is known with the second.
         """
-        return None if self._trajectory is None else self._base @ self._trajectory.poses_at(offset_ns)
+        return None if self._trajectory is None else self._T_odom_map @ self._trajectory.poses_at(offset_ns)
 
     def deskewed_points(self) -> Floats:
         """Return the points (n, 3) of the last scan with a pose, as measured at its time."""
@@ -171,7 +171,7 @@ class LidarOdometer:
     def _restart(self, scan: PointCloud) -> LidarMotion:
         """Start a new map with a scan at its extrapolated pose."""
         if self._matcher is not None:
-            self._base = self._base @ self._matcher.extrapolate(self._with_times(scan))
+            self._T_odom_map = self._T_odom_map @ self._matcher.extrapolate(self._with_times(scan))
         self._first, self._matcher, self._matched_ns = scan, None, scan.t_ns
         return LidarMotion(None, reason=RESTARTED)
 
@@ -195,7 +195,7 @@ class LidarOdometer:
         if found.accepted:
             self._matcher, self._first = matcher, None
             self._sums = self._sums or VoxelSums(self.voxel)
-            self._sums.add(se3.apply(self._base, matcher.first_points))
+            self._sums.add(se3.apply(self._T_odom_map, matcher.first_points))
         return found
 
     def _new_matcher(self, first: LidarScan, voxel: float) -> ScanToMap:
@@ -215,11 +215,11 @@ class LidarOdometer:
             return LidarMotion(None, converged=alignment.converged, inlier_ratio=ratio, reason=reason)
         assert self._sums is not None
         self._trajectory, self._scan = found.trajectory, scan
-        self._sums.add(se3.apply(self._base, found.points))
+        self._sums.add(se3.apply(self._T_odom_map, found.points))
         self._matched_ns = scan.t_ns
         self.has_covariance = self.has_covariance or found.covariance is not None
         return LidarMotion(
-            self._base @ found.pose,
+            self._T_odom_map @ found.pose,
             found.fit.velocity,
             alignment.converged,
             ratio,

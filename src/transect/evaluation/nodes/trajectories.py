@@ -17,23 +17,26 @@ from transect.types import GridMap, Pose, Trajectory
 
 
 class DriftPercent(Node):
-    """Distance to the truth in percent of the way, the first pose of the estimate put onto the truth's."""
+    """Distance to the truth in percent of path length, after alignment of the first poses."""
 
-    least: float = param(1.0, ge=0, unit="m", doc="way of the truth before the first answer")
+    least: float = param(1.0, ge=0, unit="m", doc="path length of the truth before the first output")
 
     def reset(self) -> None:
-        self.anchor: Floats | None = None
-        self.last = np.zeros(3)
+        self.T_truth_estimate: Floats | None = None
+        self.last_position = np.zeros(3)
         self.travelled = 0.0
 
     def process(self, pose: Pose, truth: At[Pose]) -> float | None:
-        if self.anchor is None:
-            self.anchor, self.last = _matrix(truth) @ se3.invert(_matrix(pose)), truth.position
-        self.travelled += float(np.linalg.norm(truth.position - self.last))
-        self.last = truth.position
+        if self.T_truth_estimate is None:
+            self.T_truth_estimate, self.last_position = (
+                _matrix(truth) @ se3.invert(_matrix(pose)),
+                truth.position,
+            )
+        self.travelled += float(np.linalg.norm(truth.position - self.last_position))
+        self.last_position = truth.position
         if self.travelled <= self.least:
             return self.ctx.skip("not travelled far enough")
-        error = se3.apply(self.anchor, pose.position) - truth.position
+        error = se3.apply(self.T_truth_estimate, pose.position) - truth.position
         return 100 * float(np.linalg.norm(error)) / self.travelled
 
 
@@ -60,23 +63,30 @@ class TrajectoryErrors:
 class TrajectoryError(Node):
     """Absolute trajectory error of poses against the truth, interpolated to their times; at the end."""
 
-    align: str = param("se3", choices=get_args(Align), doc="what is taken out first")
+    align: str = param(
+        "se3", choices=get_args(Align), doc="alignment of the poses to the truth before the comparison"
+    )
 
     def reset(self) -> None:
-        self.times: list[int] = []
+        self.times_ns: list[int] = []
         self.poses: list[tuple[NDArray[np.float64], ...]] = []
 
     def process(self, pose: Pose, truth: At[Pose]) -> TrajectoryErrors | None:
-        self.times.append(self.ctx.time)
+        self.times_ns.append(self.ctx.time)
         self.poses.append((truth.position, truth.orientation, pose.position, pose.orientation))
 
     def finish(self) -> TrajectoryErrors | None:
         if not self.poses:
             return None
-        t_ns = np.array(self.times, np.int64)
-        at, turned, said, said_turned = (np.array(part) for part in zip(*self.poses, strict=True))
+        t_ns = np.array(self.times_ns, np.int64)
+        true_positions, true_attitudes, estimated_positions, estimated_attitudes = (
+            np.array(part) for part in zip(*self.poses, strict=True)
+        )
         pairs = Pairs(
-            Trajectory(t_ns, at, turned), Trajectory(t_ns, said, said_turned), len(t_ns), "interpolate"
+            Trajectory(t_ns, true_positions, true_attitudes),
+            Trajectory(t_ns, estimated_positions, estimated_attitudes),
+            len(t_ns),
+            "interpolate",
         )
         error = absolute_error(pairs, cast(Align, self.align))
         return TrajectoryErrors(error.statistics.rmse, error.percent)
@@ -94,8 +104,8 @@ class MapQuality:
 class MapError(Node):
     """A height map against the newest reference map."""
 
-    register: bool = param(True, doc="find the shift that fits best and take it out")
-    cells: float = param(1.0, gt=0, doc="distance of the score, in cells of the reference")
+    register: bool = param(True, doc="align the map to the reference by the best shift")
+    cells: float = param(1.0, gt=0, doc="distance threshold of the F-score, in cells of the reference")
 
     def process(self, map: GridMap, truth: Latest[GridMap]) -> MapQuality:
         errors = map_errors(truth, map, register=self.register, cells=(self.cells,))

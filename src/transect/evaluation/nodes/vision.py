@@ -60,7 +60,7 @@ class MatchRatio(Node):
     ) -> MatchRatios | None:
         if matches.source_index is None:
             raise UsageError(
-                "the matches have no indices of features", hint="take those of FeaturesMatching2D"
+                "the matches have no indices of features", hint="use those of FeaturesMatching2D"
             )
         accepted = np.zeros(len(sourceFeatures), np.bool_)
         accepted[matches.source_index] = True
@@ -114,7 +114,7 @@ class Matchability(Node):
     def process(self, features: Features2D, matches: Correspondences2D) -> MatchedFeatures | None:
         if matches.source_index is None:
             raise UsageError(
-                "the matches have no indices of features", hint="take those of FeaturesMatching2D"
+                "the matches have no indices of features", hint="use those of FeaturesMatching2D"
             )
         if not len(features):
             return self.ctx.skip("there are no features")
@@ -210,11 +210,11 @@ class TriangulationCovariance(Node):
             raise UsageError("the images of the matches came without a calibration")
         if not len(matches):
             return self.ctx.skip("there are no matches")
-        both = (_normalised(matches.source, cameras[0]), _normalised(matches.sink, cameras[1]))
+        coordinates = (_normalised(matches.source, cameras[0]), _normalised(matches.sink, cameras[1]))
         views = np.stack([np.eye(4), se3.invert(se3.from_quaternion(pose.orientation, pose.position))])
         variances = [(self.sigma / np.sqrt(c.K[0, 0] * c.K[1, 1])) ** 2 for c in cameras if c is not None]
-        spread = np.array(variances)[:, None, None] * np.eye(2)
-        found = triangulate(views[:, :3], np.stack(both, axis=1), spread)
+        covariances = np.array(variances)[:, None, None] * np.eye(2)
+        found = triangulate(views[:, :3], np.stack(coordinates, axis=1), covariances)
         known = np.isfinite(found.roundness)
         if not known.any():
             return PointAccuracy(found.covariances, flat=1.0)

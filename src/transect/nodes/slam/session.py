@@ -20,26 +20,28 @@ from transect.geometry import geodesy, rotations, se3
 from transect.types import NavFix, PlaceMap, Pose, Trajectory
 from transect.types.places import Anchor, Observation
 
+MIN_FIX_SIGMA_M = 1e-3  # a declared sigma of zero would make the covariance singular
+
 
 @outputs
 class SlamOutput:
-    """Result of SLAM: with every pose of the odometry, and in full when the inputs end."""
+    """Result of SLAM: a pose for each pose of the odometry; trajectory and map only at the end."""
 
-    pose: Pose | None = None  # of the body in the map, as currently known; none while the robot is lost
+    pose: Pose | None = None  # of the body in the map, current estimate; None while the robot is lost
     located: bool | None = None  # whether the pose in the map is known
     loops: int | None = None  # number of accepted loops, when it changes and at the end
-    trajectory: Trajectory | None = None  # all poses, corrected, with covariances
-    map: PlaceMap | None = None  # at the end; none after localisation in a given map
+    trajectory: Trajectory | None = None  # at the end: all poses, corrected, with covariances
+    map: PlaceMap | None = None  # at the end; None after localisation in a given map
 
 
 def check_map(ctx: Context, kind: str) -> None:
     """Raise an error if the given map was made by another kind of SLAM; for `ready` of a node."""
     if ctx.map is not None and ctx.map.places.kind != kind:
-        made = ctx.map.places.kind
+        map_kind = ctx.map.places.kind
         raise UsageError(
-            f"the map is of {made}, not of {kind}", where=ctx.map.path,
+            f"the map is of {map_kind}, not of {kind}", where=ctx.map.path,
             why="each kind recognises places by data of its own sensor",
-            hint=f"transect run {made} ... --map {ctx.map.path}",
+            hint=f"transect run {map_kind} ... --map {ctx.map.path}",
         )  # fmt: skip
 
 
@@ -51,9 +53,9 @@ class SlamSession:
     kind : str
         Name of the compound.
     recogniser : Recogniser
-        An empty one.
+        A recogniser without places.
     calibration : mapping
-        Plain values on the sensor to store in the map.
+        Sensor parameters (JSON values) to store in the map.
     child : str
         Name of the body.
     fix_sigma_m : float
@@ -151,7 +153,7 @@ class SlamSession:
         std = fix.std if is_declared and fix.std is not None else np.full(3, self.fix_sigma_m)
         assumed = f"no standard deviation is stated: {self.fix_sigma_m:g} m is assumed"
         self._noise[f"fix: {'standard deviations as declared' if is_declared else assumed}"] = None
-        east_north_up = np.maximum(np.abs(std[[1, 0, 2]]), 1e-3)
+        east_north_up = np.maximum(np.abs(std[[1, 0, 2]]), MIN_FIX_SIGMA_M)
         self._pending = [(geodesy.local_from_geodetic(position, self._origin), np.diag(east_north_up**2))]
 
     def finish(self, ctx: Context) -> SlamOutput | None:

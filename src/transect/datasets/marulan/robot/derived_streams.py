@@ -32,10 +32,10 @@ def wheels(recording: Recording, *, max_gap: float = 1.0) -> tuple[Ints, Floats,
     """
     left, right = (recording[name] for name in WHEELS)
     order = np.argsort(left.t_ns, kind="stable")
-    t_ns, of_left = left.t_ns[order], left["angular_velocity"][order]
-    of_right = right.interpolate(t_ns, ["angular_velocity"], max_gap=max_gap)["angular_velocity"]
-    known = np.isfinite(of_left) & np.isfinite(of_right)
-    return t_ns[known], of_left[known], of_right[known]
+    t_ns, left_rate = left.t_ns[order], left["angular_velocity"][order]
+    right_rate = right.interpolate(t_ns, ["angular_velocity"], max_gap=max_gap)["angular_velocity"]
+    known = np.isfinite(left_rate) & np.isfinite(right_rate)
+    return t_ns[known], left_rate[known], right_rate[known]
 
 
 def fit_drive(recording: Recording, *, nav: str = NAV, max_gap: float = 1.0) -> DriveFit:
@@ -47,8 +47,10 @@ def fit_drive(recording: Recording, *, nav: str = NAV, max_gap: float = 1.0) -> 
     names = ("qx", "qy", "qz", "qw", "vx", "vy", "vz", "wx", "wy", "wz")
     state = recording[nav].interpolate(t_ns, names, max_gap=max_gap)
     q, v, w = (np.column_stack([state[n] for n in part]) for part in (names[:4], names[4:7], names[7:]))
-    back = rotations.conjugate(q)
-    return model.fit_drive(left, right, rotations.rotate(back, v)[:, 0], rotations.rotate(back, w)[:, 2])
+    q_body_nav = rotations.conjugate(q)
+    return model.fit_drive(
+        left, right, rotations.rotate(q_body_nav, v)[:, 0], rotations.rotate(q_body_nav, w)[:, 2]
+    )
 
 
 def odometry(
@@ -58,7 +60,7 @@ def odometry(
     start: tuple[float, float, float] = (0.0, 0.0, 0.0),
     max_gap: float = 1.0,
 ) -> Stream:
-    """Return the planar path by the wheels.
+    """Return planar wheel odometry.
 
     Parameters
     ----------
@@ -146,8 +148,8 @@ def _peaks(spectra: Stream, gate: Gate, scale: Scale, fit: Scale) -> Peaks:
     for kind in np.unique(kinds, axis=0):
         rows, (bins, width, offset) = (kinds == kind).all(axis=1), kind
         # Usually all rows have the same layout, and nothing is copied.
-        together = slice(None) if rows.all() else offsets[:-1][rows][:, None] + np.arange(int(bins))
-        values = flat[together].reshape(-1, int(bins))
+        cells = slice(None) if rows.all() else offsets[:-1][rows][:, None] + np.arange(int(bins))
+        values = flat[cells].reshape(-1, int(bins))
         found = find_peaks(values, bins=_gated_bins(gate, width, offset, int(bins)), scale=scale, fit=fit)
         for name in ("bin", "reflectivity", "interpolated"):
             getattr(result, name)[rows] = getattr(found, name)
