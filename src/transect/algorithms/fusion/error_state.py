@@ -51,9 +51,9 @@ class ProcessNoise:
     accel_bias_walk: float = 1e-4  # m/s2/sqrt(s)
     gravity: float = 9.80665  # m/s2
     # Errors of wheels
-    slip: float = 0.03
+    slip: float = 0.03  # ratio
     slip_length: float = 2.0  # m
-    start_slip: float = 1.0
+    start_slip: float = 1.0  # ratio
     scale_walk: float = 1e-3  # 1/sqrt(m)
     turn_scale_walk: float = 5e-3  # 1/sqrt(m)
     sideslip_walk: float = 2e-3  # rad/sqrt(m)

@@ -58,7 +58,7 @@ class ErrorStateFilter:
         self.state: ekf.FilterState | None = None  # None until initialised
         self.frame = "odom"  # of the poses
         self.observer: Callable[[ekf.FilterState], None] | None = None  # called after each event
-        self._motion_pose: tuple[int, Floats] | None = None  # of `motion` since its clone, and its time
+        self._motion_pose: tuple[int, Floats] | None = None  # time and pose of `motion` since its clone
 
     def process(
         self,
@@ -79,9 +79,9 @@ class ErrorStateFilter:
         ----------
         ctx : FusionContext
         t_ns : int
-            Not before the samples.
+            Time of the returned state; not earlier than any sample.
         wheels, odometry, motion, motion_covariance, imu, fix, position : sequences of samples
-            As of the node `PoseFusion`; None if there is no such sensor.
+            Inputs of the node `PoseFusion`; None if there is no such sensor.
         """
         samples = wheels, odometry, motion, motion_covariance, imu, fix, position
         return self.at(t_ns) if self.process_events(ctx, self.inputs.gather(ctx, *samples)) else None
@@ -259,8 +259,8 @@ class ErrorStateFilter:
         x = self.state
         return np.concatenate([x.accel_bias, x.gyro_bias]) if x and self.imu.samples else None
 
-    def conclude_unaligned(self, ctx: FusionContext) -> bool:
-        """Return whether an IMU and positions never made the heading observable; if so, record why."""
+    def report_unaligned(self, ctx: FusionContext) -> bool:
+        """Return whether an IMU and positions never made the heading observable; if so, report why."""
         if self.state is not None or not self.inputs.imu_only:
             return False
         for sentence in self.inputs.describe_noise():

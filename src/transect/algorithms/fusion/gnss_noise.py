@@ -48,8 +48,8 @@ class GnssNoiseSettings:
     # Iteration, and the relative change of each component's contribution at which it has converged.
     max_iterations: int = 60
     tolerance: float = 3e-4
-    # Squared residual over variance, in medians of all, of an outlier: 99.9 % quantile of chi-squared over
-    # its median, with two degrees of freedom (complex numbers) or one (real numbers).
+    # A fix is an outlier if its squared normalised residual exceeds this multiple of the median: the ratio of
+    # the 99.9 % quantile of chi-squared to its median, with two degrees of freedom (plane) or one (height).
     outlier_ratio_plane: float = 10.0
     outlier_ratio_height: float = 24.0
     min_fixes_for_outliers: int = 15
@@ -133,9 +133,9 @@ def _path_covariance(samples: Sequence[FixSample]) -> Floats:
     return positions + settings.heading_walk * _integrated_random_walk(driven)
 
 
-def _integrated_random_walk(at: Floats) -> Floats:
+def _integrated_random_walk(distance: Floats) -> Floats:
     """Return the covariance (n, n) of the integral of a random walk, at distances (n,) from its start."""
-    first, second = np.minimum.outer(at, at), np.maximum.outer(at, at)
+    first, second = np.minimum.outer(distance, distance), np.maximum.outer(distance, distance)
     return first**2 * (3 * second - first) / 6
 
 
@@ -184,7 +184,7 @@ def estimate_components(
 ) -> tuple[GnssNoiseComponents, GnssNoiseComponents]:
     """Return the noise components in the plane and of the heights, by windows of fixes.
 
-    `correlated` has, for both, the relative size of correlated noise by class.
+    `correlated` has the relative sigmas of correlated noise by class: in the plane, and of heights.
     """
     return _fit(windows, _plane_window, correlated[0]), _fit(windows, _height_window, correlated[1])
 
@@ -198,8 +198,8 @@ def _fit(
     excluded: set[int] = set()
     found = _estimate((), correlated)
     for _ in range(GNSS_NOISE.max_outlier_rounds):
-        kept = [[each for each in window if id(each) not in excluded] for window in windows]
-        usable = [each for samples in kept if (each := make_window(samples, correlated)) is not None]
+        remaining = [[each for each in window if id(each) not in excluded] for window in windows]
+        usable = [each for samples in remaining if (each := make_window(samples, correlated)) is not None]
         found = _estimate(usable, correlated)
         if not found.outliers:
             break
@@ -214,21 +214,22 @@ def _estimate(windows: Sequence[_Window], correlated: Mapping[str, float]) -> Gn
     count = len(names)
     indices = [[*map(names.index, each.classes), count - 2, count - 1] for each in windows]
     theta = _initial_components(windows, count)
-    traces, floors = np.zeros(count), np.full(count, settings.min_std_m**2 / 16)
-    floors[-1] = 1e-6
-    for window, at in zip(windows, indices, strict=True):
-        traces[at] += np.einsum("kii->k", window.covariances).real
+    traces = np.zeros(count)
+    noise_floor, path_floor = (settings.min_std_m / 4) ** 2, 1e-6  # m2, and a factor of the path's covariance
+    floors = np.array([noise_floor] * (count - 1) + [path_floor])
+    for window, index in zip(windows, indices, strict=True):
+        traces[index] += np.einsum("kii->k", window.covariances).real
     inverses: list[Complexes] = []
     for _ in range(settings.max_iterations):
         numerator, denominator, inverses = np.full(count, 1e-300), np.full(count, 1e-300), []
-        for window, at in zip(windows, indices, strict=True):
-            V = np.einsum("k,kij->ij", theta[at], window.covariances)
+        for window, index in zip(windows, indices, strict=True):
+            V = np.einsum("k,kij->ij", theta[index], window.covariances)
             W = np.linalg.inv(V + 1e-12 * float(np.trace(V).real) / len(V) * np.eye(len(V)))
             u = W @ window.z
-            numerator[at] += np.einsum("i,kij,j->k", u.conj(), window.covariances, u).real
+            numerator[index] += np.einsum("i,kij,j->k", u.conj(), window.covariances, u).real
             # The variance is that of each axis; real numbers have one, complex ones two.
             dimension = 1.0 if window.real else 2.0
-            denominator[at] += dimension * np.einsum("ij,kji->k", W, window.covariances).real
+            denominator[index] += dimension * np.einsum("ij,kji->k", W, window.covariances).real
             inverses.append(W)
         before, theta = theta, np.maximum(theta * (numerator / denominator), floors)
         if np.abs((theta - before) * traces).max() < settings.tolerance * float(theta @ traces):

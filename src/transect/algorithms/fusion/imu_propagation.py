@@ -1,4 +1,4 @@
-"""IMU in the error-state filter: strapdown propagation, measured noise, and yaw rate of an unmounted IMU."""
+"""IMU in the error-state filter: strapdown propagation, measured noise, yaw rates without known mount."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NOISE_AVERAGING_S = 5.0
 
 @dataclass(frozen=True)
 class ImuSettings:
-    """Noise floors, and the motion that is possible while an IMU is silent."""
+    """Lower limits of the noise, and the unknown motion in gaps of the IMU."""
 
     min_force_density: float = 1e-4  # m/s2/sqrt(Hz)
     min_rate_density: float = 1e-6  # rad/s/sqrt(Hz), that of the best gyroscopes
     # Sigma of acceleration (m/s2) and angular rate (rad/s) in a gap of an IMU that is the only motion sensor.
     gap_acceleration: float = 2.0
     gap_rate: float = 0.5
-    history_s: float = 1.0  # yaw rates that are kept
+    history_s: float = 1.0  # duration of the stored yaw rates
 
 
 IMU = ImuSettings()
@@ -42,7 +42,8 @@ class ImuPropagation:
     def __init__(self, noise: ekf.ProcessNoise, settings: ImuSettings = IMU) -> None:
         self.noise, self.settings = noise, settings
         self.samples: list[ImuSample] = []  # the newest three
-        self.densities = np.zeros(2)  # squared, of force and rate, vibration included
+        # (2,) power spectral densities of force (m2/s3) and rate (rad2/s), with vibration
+        self.variance_densities = np.zeros(2)
 
     def covers(self, t_ns: int) -> bool:
         """Return whether the newest sample is recent enough to propagate to a time."""
@@ -62,8 +63,8 @@ class ImuPropagation:
             ]
         )
         density *= seconds / SECOND_DIFFERENCE_VARIANCE
-        weight = 1.0 if not self.densities.any() else min(seconds / NOISE_AVERAGING_S, 1.0)
-        self.densities = (1 - weight) * self.densities + weight * density
+        weight = 1.0 if not self.variance_densities.any() else min(seconds / NOISE_AVERAGING_S, 1.0)
+        self.variance_densities = (1 - weight) * self.variance_densities + weight * density
 
     def mean_with_newest(self, sample: ImuSample) -> ImuSample:
         """Return the mean of a sample and the newest one (trapezoidal rule)."""
@@ -78,7 +79,7 @@ class ImuPropagation:
             return
         used = sample or self.samples[-1]
         floors = [self.settings.min_force_density**2, self.settings.min_rate_density**2]
-        force_density, rate_density = np.sqrt(np.maximum(self.densities, floors)).tolist()
+        force_density, rate_density = np.sqrt(np.maximum(self.variance_densities, floors)).tolist()
         densities = force_density / used.trust, rate_density / used.trust
         ekf.propagate_by_imu(x, seconds, used.force, used.rate, densities, self.noise)
         x.t_ns = t_ns
@@ -97,17 +98,17 @@ class ImuPropagation:
 
     def angular_velocity(self, x: ekf.FilterState) -> tuple[Floats, Floats]:
         """Return the angular velocity (3,) in the map and its covariance (3, 3)."""
-        covariance = np.eye(3) * self.densities[1] * 10 + x.covariance[ekf.GYRO_BIAS, ekf.GYRO_BIAS]
+        covariance = np.eye(3) * self.variance_densities[1] * 10 + x.covariance[ekf.GYRO_BIAS, ekf.GYRO_BIAS]
         return x.rotation @ (self.samples[-1].rate - x.gyro_bias), x.rotation @ covariance @ x.rotation.T
 
 
 class YawGyro:
-    """Turns about the vertical by yaw rates, whose white noise is measured by second differences."""
+    """Integrates yaw rates, and measures their white noise by second differences."""
 
     def __init__(self, settings: ImuSettings = IMU) -> None:
         self.settings = settings
         self.rates: list[YawRate] = []
-        self.density = 0.0  # squared, rad2/s
+        self.variance_density = 0.0  # rad2/s
 
     def add(self, rate: YawRate) -> None:
         """Add a rate if it is later than the last one."""
@@ -120,8 +121,8 @@ class YawGyro:
         a, b, c = self.rates[-3:]
         seconds = (c.t_ns - a.t_ns) / 2 / NS
         density = (a.rate - 2 * b.rate + c.rate) ** 2 * seconds / SECOND_DIFFERENCE_VARIANCE
-        weight = 1.0 if not self.density else min(seconds / NOISE_AVERAGING_S, 1.0)
-        self.density += weight * (density - self.density)
+        weight = 1.0 if not self.variance_density else min(seconds / NOISE_AVERAGING_S, 1.0)
+        self.variance_density += weight * (density - self.variance_density)
 
     def between(self, start_ns: int, end_ns: int) -> YawIncrement | None:
         """Return the turn between two times; None if rates do not cover them."""
@@ -135,5 +136,5 @@ class YawGyro:
             return None
         elapsed = (nodes_ns - start_ns) / NS
         values = np.interp(elapsed, (times - start_ns) / NS, rates)
-        density = max(self.density, self.settings.min_rate_density**2)
+        density = max(self.variance_density, self.settings.min_rate_density**2)
         return YawIncrement(float(np.trapezoid(values, elapsed)), density * (end_ns - start_ns) / NS)

@@ -24,9 +24,9 @@ class Priors:
 
     gyro_bias: float = 2e-3  # rad/s
     accel_bias: float = 0.05  # m/s2
-    scale: float = 0.05
-    slip: float = 0.03
-    turn_scale: float = 0.1
+    scale: float = 0.05  # ratio
+    slip: float = 0.03  # ratio
+    turn_scale: float = 0.1  # ratio
     sideslip: float = 0.02  # rad
     curvature: float = 0.02  # rad/m
     tilt: float = 0.05  # rad
@@ -37,28 +37,31 @@ class InitialisationSettings:
     """Data needed for the first pose, and its uncertainty."""
 
     # Levelling
-    levelling_s: float = 0.5  # of inertial measurements
-    max_rest_step_m: float = 1e-3  # steps of wheels at rest, and their turn
+    levelling_s: float = 0.5  # duration of the inertial measurements whose mean is gravity
+    # Wheels whose steps are smaller than both are at rest.
+    max_rest_step_m: float = 1e-3
     max_rest_turn_rad: float = 1e-3
     rest_speed_variance: float = 1e-4  # m2/s2
-    rest_gyro_ratio: float = 0.1  # of the prior sigma of gyroscope biases that were measured at rest
+    rest_gyro_ratio: float = 0.1  # sigma of a gyroscope bias measured at rest over the prior sigma
     # Heading by a path
     min_path_m: float = 3.0  # extent of the positions
     max_heading_sigma_rad: float = 0.2
-    max_refits: int = 10  # without outliers
-    outlier_sigmas: float = 3.0  # positions in the nearer half are no outliers
-    heading_std: float = 0.5  # rad: larger than that of the fit, whose positions the filter uses again
-    local_position_std_m: float = 1e-3  # of a start without positions, whose pose is the origin; rad, too
-    extra_position_std_m: float = 1.0
+    max_refits: int = 10  # each after removal of outliers
+    outlier_sigmas: float = 3.0  # or the median residual, if that is larger
+    heading_std: float = 0.5  # rad; larger than that of the fit, because the filter uses its positions again
+    # Start without positions: its pose defines the origin and the heading of the frame.
+    local_position_std_m: float = 1e-3
+    local_heading_std_rad: float = 1e-3
+    extra_position_std_m: float = 1.0  # added to the sigma of the first position
     receiver_attitude_std: float = 0.02  # rad, of an attitude by a receiver
     # IMU and positions alone
     alignment_history_s: float = 20.0
     retry_ns: int = NS // 2  # between two attempts
     min_gyro_bias_std: float = 5e-3  # rad/s, of gyroscopes that only positions correct
     # Velocity
-    velocity_std: float = 1.0  # m/s, by wheels, or of a body without motion sensor
-    velocity_positions_s: float = 1.0  # duration of the positions that give the velocity
-    max_braking_m_s2: float = 2.0  # in that time
+    velocity_std: float = 1.0  # m/s, of the first wheel step, or of zero without any measurement
+    velocity_positions_s: float = 1.0  # duration of the positions from which the velocity is computed
+    max_braking_m_s2: float = 2.0  # during these positions
 
 
 INITIALISATION = InitialisationSettings()
@@ -84,7 +87,7 @@ def level(inertial: Sequence[ImuSample]) -> Floats:
 
 
 def integrate_steps(steps: Sequence[OdometryStep]) -> tuple[Ints, Floats]:
-    """Return times (n,) and poses (n, 4, 4) by dead reckoning; the body stands in gaps."""
+    """Return times (n,) and poses (n, 4, 4) by dead reckoning; the body is stationary in gaps."""
     times, poses = [steps[0].start_ns], [np.eye(4)]
     for step in steps:
         times.append(step.t_ns)
@@ -116,14 +119,14 @@ def align_path(
     )
     measured = np.stack([each.position for each in used])
     std = float(np.median([each.std[:2].max() for each in used]))
-    kept = np.ones(len(used), np.bool_)
+    inliers = np.ones(len(used), np.bool_)
     for _ in range(settings.max_refits):
-        fit = align.yaw(antenna[kept], measured[kept])
+        fit = align.yaw(antenna[inliers], measured[inliers])
         residual = np.linalg.norm((measured - antenna @ fit.rotation.T - fit.translation)[:, :2], axis=1)
-        if _heading_std(antenna[kept], residual[kept], std) <= settings.max_heading_sigma_rad:
+        if _heading_std(antenna[inliers], residual[inliers], std) <= settings.max_heading_sigma_rad:
             return int(t_ns[0]), se3.from_matrix(fit.rotation, fit.translation) @ levelled[0]
-        kept = residual <= max(settings.outlier_sigmas * std, float(np.median(residual)))
-        if np.count_nonzero(kept) < 2 or _extent(measured[kept]) < settings.min_path_m:
+        inliers = residual <= max(settings.outlier_sigmas * std, float(np.median(residual)))
+        if np.count_nonzero(inliers) < 2 or _extent(measured[inliers]) < settings.min_path_m:
             return None
     return None
 
@@ -155,8 +158,9 @@ def find_initial_pose(events: Sequence[Event], priors: Priors, *, by_positions: 
     first = [each for each in inertial if each.t_ns <= events[0].t_ns + settings.levelling_s * NS]
     R_level_body, tilt_std = level(first) if first else np.eye(3), priors.tilt
     if not by_positions:
-        std = settings.local_position_std_m
-        return InitialPose(events[0].t_ns, se3.from_matrix(R_level_body, np.zeros(3)), std, std, tilt_std)
+        position_std, heading_std = settings.local_position_std_m, settings.local_heading_std_rad
+        pose = se3.from_matrix(R_level_body, np.zeros(3))
+        return InitialPose(events[0].t_ns, pose, position_std, heading_std, tilt_std)
     positions = [each for each in events if isinstance(each, MeasuredPosition)]
     with_attitude = next((each for each in positions if each.attitude is not None), None)
     if with_attitude is not None and with_attitude.attitude is not None:
@@ -214,7 +218,7 @@ def _steps_of_one_sensor(events: Sequence[Event]) -> list[OdometryStep]:
 
 
 def make_state(initial: InitialPose, events: Sequence[Event], priors: Priors) -> ekf.FilterState:
-    """Return the initial state. Gyroscope biases are measured if the wheels stand."""
+    """Return the initial state. Gyroscope biases are measured if the wheels are stationary."""
     settings = INITIALISATION
     rest_rate = _mean_rate_at_rest(events)
     variances = np.zeros(ekf.STATE_SIZE)
@@ -238,7 +242,7 @@ def make_state(initial: InitialPose, events: Sequence[Event], priors: Priors) ->
 
 
 def _mean_rate_at_rest(events: Sequence[Event]) -> Floats | None:
-    """Return the mean angular velocity (3,) during levelling if the wheels stood; else None."""
+    """Return the mean angular velocity (3,) during levelling if the wheels were stationary, else None."""
     settings = INITIALISATION
     end_ns = events[0].t_ns + settings.levelling_s * NS
     steps = [each for each in _steps_of_one_sensor(events) if each.t_ns <= end_ns]
@@ -306,7 +310,8 @@ class Initialiser:
             self.status = "no samples yet"
             return None
         self.events = [
-            self.inputs.restate(each) if isinstance(each, MeasuredPosition) else each for each in self.events
+            self.inputs.with_estimated_noise(each) if isinstance(each, MeasuredPosition) else each
+            for each in self.events
         ]
         if self.inputs.imu_only:
             self.status = "waiting for accelerations, or a path, that make the heading observable"

@@ -186,12 +186,15 @@ class FusionInputs:
             for measured in (each for each in events if isinstance(each, MeasuredPosition)):
                 self.positions.noise.add(measured)
             self.positions.noise.update()
-            events = [self.restate(each) if isinstance(each, MeasuredPosition) else each for each in events]
+            events = [
+                self.with_estimated_noise(each) if isinstance(each, MeasuredPosition) else each
+                for each in events
+            ]
         return events
 
-    def restate(self, position: MeasuredPosition) -> MeasuredPosition:
+    def with_estimated_noise(self, position: MeasuredPosition) -> MeasuredPosition:
         """Return a position with its noise as estimated until now, if it is estimated."""
-        return self.positions.restate(position)
+        return self.positions.with_estimated_noise(position)
 
     @property
     def notes(self) -> list[str]:

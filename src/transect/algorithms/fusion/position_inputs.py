@@ -26,15 +26,14 @@ WHITE_FIX_TYPES = ("rtk fixed",)
 class PositionInputSettings:
     """Noise and rate of measured positions."""
 
-    position_std: float = (
-        0.02  # m, horizontal sigma of `position`, that of RTK; 0: the same unless they are noisier
-    )
+    # m, horizontal sigma of `position`, default that of RTK; 0: the default, replaced by the estimated noise
+    position_std: float = 0.02
     fix_std: float = 0.0  # m, horizontal sigma of fixes that state none; 0: typical of their type and HDOP
-    # Shortest time in s between two positions that are used: errors of inertial receivers are correlated.
+    # s, shortest time between two positions that are used, as successive errors of receivers are correlated
     fix_period: float = 0.2
-    period_tolerance: float = 0.95  # part of the period, for jitter
-    estimate_noise: bool = False  # whether noise that is not stated, or a wrong constant, is estimated
-    # Sigma of the height of positions without heights, as if measured once in this time.
+    period_tolerance: float = 0.95  # ratio to the period of the shortest interval, because times jitter
+    estimate_noise: bool = False  # whether unstated or wrongly stated noise is estimated
+    # Positions without heights: sigma of the assumed height of 0, which is measured once per period.
     unknown_height_std_m: float = 10.0
     unknown_height_period_s: float = 60.0
     heights: HeightSettings = HEIGHTS
@@ -55,12 +54,12 @@ class PositionInputs:
         self._last_ns: dict[str, int] = {}
         self._height_note = ""
 
-    def restate(self, position: MeasuredPosition) -> MeasuredPosition:
+    def with_estimated_noise(self, position: MeasuredPosition) -> MeasuredPosition:
         """Return a position with its noise as estimated until now, if it is estimated."""
-        level = self.noise.level_of(position)
-        if level is None:
+        estimate = self.noise.level_of(position)
+        if estimate is None:
             return position
-        std, correlated = level
+        std, correlated = estimate
         std[2] = max(std[2], self.heights.std) if position.has_height else position.std[2]
         return replace(position, std=std / position.trust, correlated_std=correlated, white=True)
 
@@ -146,12 +145,12 @@ class PositionInputs:
                 assumptions.note(ctx, test.note)
                 self._height_note = test.note
             return np.array([*std[:2], test.std]), True, test.discrepancy
-        flat_std, flat_s = settings.unknown_height_std_m, settings.unknown_height_period_s
+        height_std, height_period_s = settings.unknown_height_std_m, settings.unknown_height_period_s
         assumptions.note(
-            ctx, f"{sensor} has no heights: 0 is assumed, with a standard deviation of {flat_std:g} m"
+            ctx, f"{sensor} has no heights: 0 is assumed, with a standard deviation of {height_std:g} m"
         )
-        period = min(max((t_ns - last_ns) / NS, 0.01), flat_s)
-        return np.array([*std[:2], flat_std * np.sqrt(flat_s / period)]), False, 0.0
+        period = min(max((t_ns - last_ns) / NS, 0.01), height_period_s)
+        return np.array([*std[:2], height_std * np.sqrt(height_period_s / period)]), False, 0.0
 
     def _is_within_period(self, sensor: str, t_ns: int) -> bool:
         """Return whether a position follows the last used one in less than the period."""

@@ -59,9 +59,9 @@ class Observations:
             elif isinstance(event, MeasuredPosition):
                 self.positions.append(event)
 
-    def restate(self, restate: Callable[[MeasuredPosition], MeasuredPosition]) -> None:
+    def update_noise(self, with_estimated_noise: Callable[[MeasuredPosition], MeasuredPosition]) -> None:
         """Update the noise of all positions."""
-        self.positions = [restate(each) for each in self.positions]
+        self.positions = [with_estimated_noise(each) for each in self.positions]
 
     def limit_heights(self, std: float) -> None:
         """Raise the sigma of all heights to at least `std`, m: later heights were inconsistent with them."""

@@ -28,10 +28,8 @@ class DriftPercent(Node):
 
     def process(self, pose: Pose, truth: At[Pose]) -> float | None:
         if self.T_truth_estimate is None:
-            self.T_truth_estimate, self.last_position = (
-                _matrix(truth) @ se3.invert(_matrix(pose)),
-                truth.position,
-            )
+            self.T_truth_estimate = _matrix(truth) @ se3.invert(_matrix(pose))
+            self.last_position = truth.position
         self.travelled += float(np.linalg.norm(truth.position - self.last_position))
         self.last_position = truth.position
         if self.travelled <= self.least:

@@ -95,7 +95,7 @@ class BatchSmoother(PoseFusion, passes=2, every=TICK_PERIOD_S):
         lacks_track = inputs.odometry.lacks_track
         require_observable(self.ctx, self.observations.kinds, "inputs with samples", lacks_track=lacks_track)
         inputs.positions.noise.update(last=True)
-        self.observations.restate(inputs.restate)
+        self.observations.update_noise(inputs.with_estimated_noise)
         self.observations.limit_heights(inputs.positions.heights.std)
         smoothed = self.smoothed = self._smooth()
         if smoothed is None:
@@ -110,7 +110,7 @@ class BatchSmoother(PoseFusion, passes=2, every=TICK_PERIOD_S):
         """Smooth; without positions if they do not determine the heading. None if no path fits."""
         noise = make_noise(self.wheel_noise, self.start_slip, self.tilt, self.gravity, self.map_radius)
         start = self.filter_odometry.start if self.filter_odometry else None
-        if self.filter_odometry and self.filter_odometry.filter.conclude_unaligned(self.ctx):
+        if self.filter_odometry and self.filter_odometry.filter.report_unaligned(self.ctx):
             self.failed = True
             return None
         try:

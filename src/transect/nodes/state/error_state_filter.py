@@ -173,7 +173,7 @@ class ErrorStateFilter(PoseFusion):
         lacks_track = self.filter is not None and self.filter.inputs.odometry.lacks_track
         fed = self.fed - {"wheels"} if lacks_track else self.fed
         require_observable(self.ctx, fed, "inputs with samples", lacks_track=lacks_track)
-        if self.filter is None or self.filter.conclude_unaligned(self.ctx) or not self.poses:
+        if self.filter is None or self.filter.report_unaligned(self.ctx) or not self.poses:
             return None
         for line in self.filter.report():
             self.ctx.log(line)

@@ -72,7 +72,7 @@ class FixedLagSmoother(PoseFusion):
             window.observations.filter_path += window.filter_odometry.process_events(self.ctx, events)
         if inputs.positions.noise.version != self.noise_version:
             self.noise_version = inputs.positions.noise.version
-            window.observations.restate(inputs.restate)
+            window.observations.update_noise(inputs.with_estimated_noise)
         try:
             fit = window.advance(events)
         except ConvergenceError as error:
@@ -126,7 +126,7 @@ class FixedLagSmoother(PoseFusion):
     def _finish_window(self) -> list[PoseKeyframe]:
         """Return all keyframes until a failure."""
         filter_odometry = self.window.filter_odometry
-        if filter_odometry and filter_odometry.filter.conclude_unaligned(self.ctx):
+        if filter_odometry and filter_odometry.filter.report_unaligned(self.ctx):
             return []
         try:
             if self.error is None:
