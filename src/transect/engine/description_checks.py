@@ -143,8 +143,8 @@ def _try_to_make(text: CompoundText, catalogue: Catalogue, faces: Faces) -> Iter
                 implementation.line, f"{error.what}: {first.where} {first.what}".strip(), error.hint
             )
         except TransectError as error:
-            said = f"{error.what}: {error.why}" if error.why else error.what
-            yield DescriptionFinding(implementation.line, said, error.hint)
+            message = f"{error.what}: {error.why}" if error.why else error.what
+            yield DescriptionFinding(implementation.line, message, error.hint)
 
 
 def _is_known(flow: ResolvedImplementation, catalogue: Catalogue) -> bool:

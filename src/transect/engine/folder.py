@@ -313,8 +313,8 @@ def _list_failures(document: Mapping[str, Any]) -> Iterator[str]:
     if status != "complete":
         errors = [str(error).splitlines()[0] for error in document.get("errors", ())][:1]
         yield ": ".join([f"the run {'was ' if status == 'interrupted' else ''}{status}", *errors])
-    for said in document.get("conclusions", ()):
-        if (conclusion := Conclusion(**said)).bad:
+    for record in document.get("conclusions", ()):
+        if (conclusion := Conclusion(**record)).bad:
             yield conclusion.text
 
 

@@ -66,8 +66,8 @@ class Parameter:
         if self.choices:
             return " | ".join(map(str, self.choices))
         bounds = ((">=", self.ge), (">", self.gt), ("<=", self.le), ("<", self.lt))
-        said = [f"{sign} {bound:g}" for sign, bound in bounds if bound is not None]
-        return ", ".join([*said, "odd"] if self.odd else said)
+        limits = [f"{sign} {bound:g}" for sign, bound in bounds if bound is not None]
+        return ", ".join([*limits, "odd"] if self.odd else limits)
 
     def _outside(self, value: Any) -> str:
         if self.choices and value not in self.choices:
@@ -256,8 +256,8 @@ def implementation(interface: type[Node], name: str | None = None) -> type[Node]
     if name is None and len(known) == 1:
         return next(iter(known.values()))
     if name is None or name not in known:
-        said = f"no implementation {name!r}" if name else f"{len(known)} implementations: name one"
-        raise PortError(f"{interface.__name__} has {said}", hint=did_you_mean(name or "", known))
+        problem = f"no implementation {name!r}" if name else f"{len(known)} implementations: name one"
+        raise PortError(f"{interface.__name__} has {problem}", hint=did_you_mean(name or "", known))
     return known[name]
 
 

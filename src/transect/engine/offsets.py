@@ -188,17 +188,17 @@ def _estimate(stream: Stream, clock: str, against: list[Stream]) -> ClockMapping
 def _correlate(
     stream: Stream, clock: str, own: MotionSignal, other: Stream, known: MotionSignal
 ) -> ClockMapping:
-    said = f"--offset {stream.name}=auto, by the {own.name} of {other.name}"
+    option = f"--offset {stream.name}=auto, by the {own.name} of {other.name}"
     hint = f"--offset {stream.name}=SECONDS"
     try:
         from transect.geometry.correlation import time_offset
 
         found = time_offset(known.t_ns, known.values, own.t_ns, own.values)
     except GeometryError as error:
-        raise OffsetError(f"{said}: {error.what}", why=error.why, hint=error.hint or hint) from error
+        raise OffsetError(f"{option}: {error.what}", why=error.why, hint=error.hint or hint) from error
     if found.correlation < MIN_CORRELATION or found.confidence <= 0:
         raise OffsetError(
-            f"{said}: no offset can be told",
+            f"{option}: no offset can be told",
             why=f"the best correlation is {found.correlation:.2f}, its confidence {found.confidence:.2f}",
             hint=hint,
         )

@@ -266,12 +266,12 @@ def _class_ports(kind: type[Node]) -> tuple[tuple[PortListing, ...], tuple[PortL
     return tuple(inputs), tuple(outputs)
 
 
-def _class_port(port: Port, said: Mapping[str, str], policy: str = "", optional: bool = False) -> PortListing:
+def _class_port(port: Port, docs: Mapping[str, str], policy: str = "", optional: bool = False) -> PortListing:
     shape = str(port.shape) if port.shape else ""
     return PortListing(
         port.name,
         type_name(port.type),
-        said.get(port.name, ""),
+        docs.get(port.name, ""),
         policy,
         unit=port.unit,
         frame=port.frame,

@@ -301,9 +301,9 @@ def _port(name: str, hint: Any, policy: Policy = TRIGGER) -> Port:
         hint, of_samples = _split_annotation(next(iter(get_args(hint)), hint))
         extras += of_samples
     kind = get_origin(hint) or hint
-    said = {type(extra): extra for extra in extras}
-    unit, frame = (said[what].name if what in said else "" for what in (Unit, Frame))
-    return Port(name, object if kind is Any else kind, policy, shape=said.get(Shape), unit=unit, frame=frame)
+    annotations = {type(extra): extra for extra in extras}
+    unit, frame = (annotations[what].name if what in annotations else "" for what in (Unit, Frame))
+    return Port(name, object if kind is Any else kind, policy, shape=annotations.get(Shape), unit=unit, frame=frame)
 
 
 def _split_annotation(hint: Any) -> tuple[Any, list[Any]]:

@@ -151,14 +151,14 @@ class Replay:
                 masked.setdefault(line.stream.name, DowngradedSamples()).add_mask(
                     int(line.stream.t_ns[row]), ratio
                 )
-        said = [Conclusion(INTEGRITY, f"{name}: {d.describe(origin)}") for name, d in masked.items()]
+        conclusions = [Conclusion(INTEGRITY, f"{name}: {d.describe(origin)}") for name, d in masked.items()]
         behind = self.playback.streams_behind
         for (node, port), counts in sorted(self.notes.downgraded.items()):
             streams = ", ".join(behind[self.playback.graph.parts[node].feeds[port].source])
-            said.append(Conclusion(INTEGRITY, f"{node}.{port} ({streams}): {counts.describe(origin)}"))
+            conclusions.append(Conclusion(INTEGRITY, f"{node}.{port} ({streams}): {counts.describe(origin)}"))
         if self.verdicts.describe()["hindsight"]:
-            said.append(Conclusion(INTEGRITY, "hindsight: the verdicts were made with later data"))
-        return said or [Conclusion(INTEGRITY, "no stream was masked, down-weighted or dropped")]
+            conclusions.append(Conclusion(INTEGRITY, "hindsight: the verdicts were made with later data"))
+        return conclusions or [Conclusion(INTEGRITY, "no stream was masked, down-weighted or dropped")]
 
     @property
     def losses(self) -> tuple[Loss, ...]:

@@ -75,9 +75,9 @@ class Run:
 
     def _repr_html_(self) -> str:
         rows = [(port, f"{len(trace)}", self.ports.get(port, "")[:12]) for port, trace in self.traces.items()]
-        said = [*(error.what for error in self.errors), *(f"{c.node}: {c.text}" for c in self.conclusions)]
+        messages = [*(error.what for error in self.errors), *(f"{c.node}: {c.text}" for c in self.conclusions)]
         title = f"{self.name}: {self.status}, digest {self.digest[:12]}"
-        return html_table(title, [("port", "samples", "hash"), *rows], said)
+        return html_table(title, [("port", "samples", "hash"), *rows], messages)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -385,13 +385,13 @@ def silent_outputs(run: Run) -> dict[str, str]:
     samples = {name: output["samples"] for name, output in describe_outputs(run.replay.kept).items()}
     nodes = {name: _node_of(graph.outputs[name]) for name in samples}
     spoke = {nodes[name] for name, number in samples.items() if number}
-    said: dict[str, str] = {}
+    reason_of: dict[str, str] = {}
     for name in (name for name, number in samples.items() if not number):
         node = nodes[name]
         gave_others = node in spoke
         reasons = _list_skip_reasons(run, [node] if gave_others else _upstream(graph, node))
-        said[name] = f"{node} gave others; {reasons}" if gave_others else reasons
-    return said
+        reason_of[name] = f"{node} gave others; {reasons}" if gave_others else reasons
+    return reason_of
 
 
 def describe_silence(run: Run) -> list[Conclusion]:
@@ -406,13 +406,13 @@ def describe_silence(run: Run) -> list[Conclusion]:
 def _list_skip_reasons(run: Run, nodes: Sequence[str]) -> str:
     """Return why nodes skipped samples."""
     counts = run.stats.nodes if run.stats else {}
-    said = [
+    reasons = [
         f"{node}: {reason} ({number} of {counts[node].calls} times)"
         for node in nodes
         if node in counts
         for reason, number in counts[node].skipped.items()
     ]
-    return "; ".join(said) or "no node gave a reason"
+    return "; ".join(reasons) or "no node gave a reason"
 
 
 def _upstream(graph: Graph, node: str) -> list[str]:

@@ -258,8 +258,8 @@ def _fates(statistics: RunStatistics) -> list[str]:
         for port, fates in node.samples.items():
             unused = {fate: number for fate, number in fates.items() if fate != "used"}
             if unused:
-                said = ", ".join(f"{number} {fate}" for fate, number in unused.items())
-                lines.append(f"{name}.{port}: {fates.get('used', 0)} used, {said}")
+                others = ", ".join(f"{number} {fate}" for fate, number in unused.items())
+                lines.append(f"{name}.{port}: {fates.get('used', 0)} used, {others}")
         lines += [f"{name}: {number} x {reason}" for reason, number in node.skipped.items()]
     return lines
 

@@ -185,8 +185,8 @@ def _link_asked(
     links: dict[str, list[WiredInput]] = {}
     for name, stream_name in asked.items():
         if name not in wanted:
-            said = f"--wire {name}={stream_name}"
-            raise WiringError(f"{said}: there is no input {name!r}", hint=did_you_mean(name, wanted))
+            option = f"--wire {name}={stream_name}"
+            raise WiringError(f"{option}: there is no input {name!r}", hint=did_you_mean(name, wanted))
         nothing = stream_name == NONE and NONE not in recording
         stream = None if nothing else _find_asked(wanted[name], recording, stream_name)
         links[name] = [WiredInput(wanted[name], stream, "asked")]
@@ -224,15 +224,15 @@ def _choose_first(
 
 
 def _find_asked(wanted: CompoundInput, recording: Recording, name: str) -> Stream:
-    said = f"--wire {wanted.name}={name}"
+    option = f"--wire {wanted.name}={name}"
     try:
         stream = recording[name]
     except StreamError as error:
-        raise WiringError(f"{said}: {error.what}", hint=error.hint) from error
+        raise WiringError(f"{option}: {error.what}", hint=error.hint) from error
     if not fits(wanted.type, stream.type):
         fitting = [s.name for s in recording if fits(wanted.type, s.type)]
         raise WiringError(
-            f"{said}: {stream.name} cannot feed {wanted.name}",
+            f"{option}: {stream.name} cannot feed {wanted.name}",
             why=f"its samples are {stream.type.__name__}, the input takes {type_name(wanted.type)}",
             hint=f"these fit: {', '.join(fitting)}" if fitting else f"no stream of {recording.name} fits",
         )
@@ -335,11 +335,11 @@ def _fault(
         return _Fault(wanted, candidates, why, why, unsure=True)
     typed = [stream for stream in recording if fits(wanted.type, stream.type)]
     tagged = f" with the tag {wanted.tag}" if wanted.tag else ""
-    said = [f"no measurement of type {type_name(wanted.type)}{tagged} is left for it"]
-    said += [_explain_refusal(stream, links) for stream in typed]
+    reasons = [f"no measurement of type {type_name(wanted.type)}{tagged} is left for it"]
+    reasons += [_explain_refusal(stream, links) for stream in typed]
     near = [s for s in recording if s not in typed and _is_near(wanted.type, s.type)]
-    said += [f"{stream.name} is {_a(stream.type.__name__)}, not {kind}" for stream in near]
-    return _Fault(wanted, typed, "; ".join(said), "nothing fits")
+    reasons += [f"{stream.name} is {_a(stream.type.__name__)}, not {kind}" for stream in near]
+    return _Fault(wanted, typed, "; ".join(reasons), "nothing fits")
 
 
 def _list_grave(faults: Sequence[_Fault], optional: Collection[str]) -> list[_Fault]:
@@ -349,14 +349,14 @@ def _list_grave(faults: Sequence[_Fault], optional: Collection[str]) -> list[_Fa
 
 def _list_unsure(faults: Sequence[_Fault]) -> tuple[str, ...]:
     """Say, for each choice that a person may make, what is not used and what to type."""
-    said: dict[str, list[_Fault]] = {}
+    faults_of: dict[str, list[_Fault]] = {}
     for fault in faults:
         if fault.unsure:
-            said.setdefault(_either([s.name for s in fault.candidates]), []).append(fault)
+            faults_of.setdefault(_either([s.name for s in fault.candidates]), []).append(fault)
     return tuple(
         f"{streams} could feed {_either([each.input.name for each in same])}, and nothing does:"
         f" to choose, --wire {same[0].input.name}={same[0].candidates[0].name}"
-        for streams, same in said.items()
+        for streams, same in faults_of.items()
     )
 
 
@@ -426,14 +426,14 @@ def _quote(text: str) -> str:
 def _convert_units(wiring: Wiring) -> Wiring:
     """Return a wiring whose streams are in the units of their types, as inputs expect them."""
     streams = {stream.name: convert_units(stream) for _, stream in wiring.pairs}
-    if not any(said for _, said in streams.values()):
+    if not any(texts_of_all for _, texts_of_all in streams.values()):
         return wiring
     links = [
         link if link.stream is None else link._replace(stream=streams[link.stream.name][0])
         for link in wiring.links
     ]
-    said = tuple(text for _, texts in streams.values() for text in texts)
-    return dataclasses.replace(wiring, links=tuple(links), conversions=said)
+    texts_of_all = tuple(text for _, texts in streams.values() for text in texts)
+    return dataclasses.replace(wiring, links=tuple(links), conversions=texts_of_all)
 
 
 def _refuse_several_clocks(wiring: Wiring) -> None:
@@ -476,7 +476,7 @@ def convert_units(stream: Stream) -> tuple[Stream, tuple[str, ...]]:
         for name, unit in (stream.units if canonical else {}).items()
         if unit and canonical.get(name) and unit != canonical[name]
     }
-    table, said = stream.table if others else None, list[str]()
+    table, conversions = stream.table if others else None, list[str]()
     for name, (unit, si) in others.items():
         known = _comparable(stream, name, unit, si)
         if table is None or known.is_si:
@@ -485,10 +485,10 @@ def convert_units(stream: Stream) -> tuple[Stream, tuple[str, ...]]:
         column = arrow.table(stream.t_ns, {name: values}, units={name: si})
         place = table.column_names.index(name)
         table = table.set_column(place, column.schema.field(name), column.column(name))
-        said.append(f"{stream.name}: {name} is in {unit}, and is converted to {si}")
-    if table is None or not said:
+        conversions.append(f"{stream.name}: {name} is in {unit}, and is converted to {si}")
+    if table is None or not conversions:
         return stream, ()
-    return stream.replace(source=replace(stream.parsed, table=table)), tuple(said)
+    return stream.replace(source=replace(stream.parsed, table=table)), tuple(conversions)
 
 
 def _comparable(stream: Stream, name: str, unit: str, si: str) -> Unit:

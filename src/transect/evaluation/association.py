@@ -254,30 +254,30 @@ def _refuse_bad(called: str, trajectory: Trajectory) -> None:
 def _disorder(called: str, trajectory: Trajectory) -> list[str]:
     steps = np.diff(trajectory.t_ns)
     back, same = int((steps < 0).sum()), int((steps == 0).sum())
-    said = [f"{back} stamps of the {called} are earlier than the one before"] if back else []
-    return said + ([f"{same} stamps of the {called} are given twice in a row"] if same else [])
+    problems = [f"{back} stamps of the {called} are earlier than the one before"] if back else []
+    return problems + ([f"{same} stamps of the {called} are given twice in a row"] if same else [])
 
 
 def _explain_mismatch(reference: Ints, estimate: Ints, found: _Association) -> tuple[str, str]:
     """Return why stamps (n,), (m,) in ns do not match, and what else to try."""
     spans = [(int(t.min()), int(t.max())) for t in (reference, estimate)]
     overlap = min(b for _, b in spans) - max(a for a, _ in spans)
-    said = [f"{called} {_span(*span)}, {_rate(t)}" for called, span, t in
+    reasons = [f"{called} {_span(*span)}, {_rate(t)}" for called, span, t in
             zip(("reference", "estimate"), spans, (reference, estimate), strict=True)]  # fmt: skip
     if unit := _likely_unit(spans):
-        return "; ".join([*said, f"one of them seems to be in {unit}"]), "convert its stamps to seconds"
+        return "; ".join([*reasons, f"one of them seems to be in {unit}"]), "convert its stamps to seconds"
     if overlap < 0:
         offset = (spans[0][0] - spans[1][0]) / NS
-        why = "; ".join([*said, f"they do not overlap: {-overlap / NS:.6g} s lie between them"])
+        why = "; ".join([*reasons, f"they do not overlap: {-overlap / NS:.6g} s lie between them"])
         return why, f"--offset {offset:.3f} aligns their starts; --offset auto searches"
     between = found.by == "interpolate"
     gap = (_median_bracket if between else _median_gap)(reference, estimate) / NS
     apart = "from neighbours in the reference" if between else "apart"
-    said += [f"they overlap for {overlap / NS:.6g} s", f"half of the stamps are {gap:.3g} s {apart}"]
+    reasons += [f"they overlap for {overlap / NS:.6g} s", f"half of the stamps are {gap:.3g} s {apart}"]
     wider = f"--max-diff {1.1 * gap:.3g}"
     if not gap > found.max_diff:
-        return "; ".join(said), "--least 0 takes the pairs that there are"
-    return "; ".join(said), wider if between else f"{wider}, or --pairs interpolate"
+        return "; ".join(reasons), "--least 0 takes the pairs that there are"
+    return "; ".join(reasons), wider if between else f"{wider}, or --pairs interpolate"
 
 
 def _span(first_ns: int, last_ns: int) -> str:

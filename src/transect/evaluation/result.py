@@ -140,14 +140,14 @@ def _not_whole(path: Path | str, why: str) -> ParseError:
 
 
 def _result(document: dict[str, Any], arrays: dict[str, Array]) -> Result:
-    said = document["provenance"]
+    provenance = document["provenance"]
     provenance = Provenance(
-        sources=tuple(SourceFile(**source) for source in said["sources"]),
-        tool=said["tool"],
-        format=said["format"],
-        command=said["command"],
-        parameters=said["parameters"],
-        parents=tuple(said["parents"]),
+        sources=tuple(SourceFile(**source) for source in provenance["sources"]),
+        tool=provenance["tool"],
+        format=provenance["format"],
+        command=provenance["command"],
+        parameters=provenance["parameters"],
+        parents=tuple(provenance["parents"]),
     )
     return Result(
         _of(str, document, "estimate"),
@@ -325,21 +325,21 @@ def short_name(name: str) -> str:
 
 def dependence(reference: Input, estimate: Input) -> tuple[str, ...]:
     """Return what makes a comparison worth less: truth or hindsight was used, or is not independent."""
-    said: list[str] = []
+    reasons: list[str] = []
     run = estimate.run
     if run.get("used_truth"):
-        said.append("used truth: the run was given a stream of role truth")
+        reasons.append("used truth: the run was given a stream of role truth")
     if run.get("verdicts", {}).get("hindsight"):
-        said.append("hindsight: the run was given verdicts that knew what came later")
+        reasons.append("hindsight: the run was given verdicts that knew what came later")
     consumed = {str(wire["stream"]) for wire in run.get("wiring", {}).values()}
     ours = {file.sha256 for file in reference.files}
     if shared := sorted(n for n in consumed if _sensor(n) == _sensor(reference.stream)):
         if ours & set(run.get("inputs", {}).values()):
             names = ", ".join(shared)
-            said.append(f"not independent: the run consumed {names}, the truth is {reference.stream}")
+            reasons.append(f"not independent: the run consumed {names}, the truth is {reference.stream}")
     elif ours and ours == {file.sha256 for file in estimate.files} and reference.stream == estimate.stream:
-        said.append("not independent: estimate and reference are the same stream of the same files")
-    return tuple(said)
+        reasons.append("not independent: estimate and reference are the same stream of the same files")
+    return tuple(reasons)
 
 
 def _sensor(stream: str) -> str:

@@ -234,19 +234,19 @@ def remarks(results: Sequence[Result]) -> list[str]:
 
 def _conditions(result: Result) -> str:
     truth, pairs = result.truth, result.pairs
-    said = [f"reference {result.reference}"]
+    conditions = [f"reference {result.reference}"]
     if truth:
-        said[0] += f": {truth['poses']} poses, {truth['length_m']:.1f} m"
+        conditions[0] += f": {truth['poses']} poses, {truth['length_m']:.1f} m"
     mode = result.alignment["mode"]
     scale = f" (scale {result.alignment['scale']:.6g})" if mode == "sim3" else ""
-    said.append(f"alignment {mode}{scale}")
+    conditions.append(f"alignment {mode}{scale}")
     limit = f" within {pairs['max_diff_s']:g} s" if pairs["by"] != "rows" and "max_diff_s" in pairs else ""
-    said.append(f"pairs by {pairs['by']}{limit}")
+    conditions.append(f"pairs by {pairs['by']}{limit}")
     if offset := pairs["offset_s"]:
-        said.append(f"offset {offset:+g} s")
+        conditions.append(f"offset {offset:+g} s")
     if rpe := result.metrics.get("rpe"):
-        said.append(f"RPE per {rpe['step']:g} {rpe['per']}")
-    return "; ".join(said)
+        conditions.append(f"RPE per {rpe['step']:g} {rpe['per']}")
+    return "; ".join(conditions)
 
 
 # Formats
@@ -331,12 +331,12 @@ def describe_settings(results: Sequence[Result]) -> list[str]:
     for other in runs[1:]:
         one, two = (each.metrics["run"][SETTINGS] for each in (first, other))
         differ = settings_that_differ(two, one)
-        said = [
+        changes = [
             f"{name} {a} instead of {b}" for name, (a, b) in differ.items() if a is not None and b is not None
         ]
-        more = f", and {len(said) - MAX_NAMED} more" if len(said) > MAX_NAMED else ""
-        if said:
-            lines.append(f"{other.estimate} against {first.estimate}: {', '.join(said[:MAX_NAMED])}{more}")
+        more = f", and {len(changes) - MAX_NAMED} more" if len(changes) > MAX_NAMED else ""
+        if changes:
+            lines.append(f"{other.estimate} against {first.estimate}: {', '.join(changes[:MAX_NAMED])}{more}")
     return lines
 
 
@@ -377,10 +377,10 @@ def _difference(first: Result, other: Result) -> str:
     one, two = first.metrics["run"], other.metrics["run"]
     if one["digest"] == two["digest"]:
         return "the same bytes"
-    said = [_compare_outputs(one["outputs"], two["outputs"])]
+    differences = [_compare_outputs(one["outputs"], two["outputs"])]
     if PATH in first.arrays and PATH in other.arrays:
-        said.append(_compare_paths(first.arrays, other.arrays))
-    return "; ".join(said)
+        differences.append(_compare_paths(first.arrays, other.arrays))
+    return "; ".join(differences)
 
 
 def _compare_outputs(one: Mapping[str, str], two: Mapping[str, str]) -> str:

@@ -158,8 +158,8 @@ def _angles(reference: Trajectory, estimate: Trajectory, matrix: Floats, scale: 
     turn = rotations.quaternion_from_matrix(matrix[:3, :3] / scale).tolist()
     found = np.empty(len(reference))
     for block in kernels.blocks(len(reference)):
-        said, true = (kernels.normalise(kernels.columns(t[block])) for t in attitudes)
-        found[block] = kernels.angle_between(kernels.multiply(turn, said), true)
+        estimated, true = (kernels.normalise(kernels.columns(t[block])) for t in attitudes)
+        found[block] = kernels.angle_between(kernels.multiply(turn, estimated), true)
     return found
 
 
@@ -234,12 +234,12 @@ def relative_errors(pairs: Pairs, first: Ints, last: Ints) -> tuple[Floats, Floa
     The translation of E is the difference of the two motions, turned; its length is that of the difference.
     """
     translation, rotation = np.empty(len(first)), np.empty(len(first))
-    true, said = _columns(pairs.reference), _columns(pairs.estimate)
+    true, estimated = _columns(pairs.reference), _columns(pairs.estimate)
     for block in kernels.blocks(len(first)):
         true_move, true_turn = _motions(*true, first[block], last[block])
-        said_move, said_turn = _motions(*said, first[block], last[block])
-        translation[block] = kernels.norm([b - a for a, b in zip(true_move, said_move, strict=True)])
-        rotation[block] = kernels.angle_between(true_turn, said_turn)
+        estimated_shift, estimated_rotation = _motions(*estimated, first[block], last[block])
+        translation[block] = kernels.norm([b - a for a, b in zip(true_move, estimated_shift, strict=True)])
+        rotation[block] = kernels.angle_between(true_turn, estimated_rotation)
     return translation, rotation
 
 

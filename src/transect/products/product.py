@@ -158,9 +158,9 @@ class Product:
 
 def provenance_from(record: Mapping[str, Any]) -> Provenance:
     """Return the provenance that plain values, as `asdict` gives them, describe."""
-    said = {name: record[name] for name in ("tool", "format", "command", "parameters")}
+    fields = {name: record[name] for name in ("tool", "format", "command", "parameters")}
     sources = tuple(SourceFile(**source) for source in record["sources"])
-    return Provenance(sources=sources, parents=tuple(record["parents"]), **said)
+    return Provenance(sources=sources, parents=tuple(record["parents"]), **fields)
 
 
 HEADINGS = ("id", "kind", "name", "robot", "time", "place", "score", "size", "format")

@@ -71,15 +71,15 @@ def reproduce(store: ProductStore, identifier: str, look_in: Sequence[Path] = ()
     """
     product = store.get(identifier)
     run = _find_run(store, product)
-    said = run.provenance.parameters
+    parameters = run.provenance.parameters
     recording, moved = _open_recording(store, run, look_in)
     _check_inputs(store, run, recording)
     recording = recording.replace(streams=(*recording.streams, *_given_streams(store, run)))
-    known, elsewhere = _find_map(store, said, look_in)
+    known, elsewhere = _find_map(store, parameters, look_in)
     with tempfile.TemporaryDirectory() as folder:  # nodes of a file are read while they run
-        compound = _find_compound(said, look_in, Path(folder))
+        compound = _find_compound(parameters, look_in, Path(folder))
         judged = _verdicts_of(store, run) | {"map": known}
-        again = _run_again(compound, recording, said["request"], judged)
+        again = _run_again(compound, recording, parameters["request"], judged)
     _check_inputs(store, run, recording)  # again: they may have changed meanwhile
     return Reproduction(product, run, again.digest, _compare(store, run, again), moved | elsewhere)
 
@@ -95,7 +95,7 @@ def _find_run(store: ProductStore, product: Product) -> Product:
     raise NotReproducibleError(f"the origin of {product.id[:12]} is unknown", where=store.address, why=why)
 
 
-def _find_compound(said: Mapping[str, Any], look_in: Sequence[Path], folder: Path) -> Compound:
+def _find_compound(parameters: Mapping[str, Any], look_in: Sequence[Path], folder: Path) -> Compound:
     """Return the original compound: by its name if it is unchanged, else from its description.
 
     Nodes of a Python file are taken from a file of the same name and content: in the working directory, or
@@ -103,16 +103,16 @@ def _find_compound(said: Mapping[str, Any], look_in: Sequence[Path], folder: Pat
     """
     from transect.engine import Compound
 
-    name = said["config"]["compound"]
+    name = parameters["config"]["compound"]
     try:
         found = Compound.of(name)
-        if found.to_yaml() == said["description"]:
+        if found.to_yaml() == parameters["description"]:
             return found
     except TransectError:
         found = None
     file = folder / "compound.yaml"
-    file.write_text(said["description"], encoding="utf-8")
-    wanted = {name: sha256 for name, sha256 in said["config"].get("code", {}).items() if name.endswith(".py")}
+    file.write_text(parameters["description"], encoding="utf-8")
+    wanted = {name: sha256 for name, sha256 in parameters["config"].get("code", {}).items() if name.endswith(".py")}
     gone = [name for name, sha256 in wanted.items() if not _copy_code(name, sha256, look_in, folder)]
     implementation = name.partition("/")[2]
     try:
@@ -211,13 +211,13 @@ def _has_files(candidate: Path, wanted: Mapping[str, str]) -> bool:
 
 
 def _find_map(
-    store: ProductStore, said: Mapping[str, Any], look_in: Sequence[Path]
+    store: ProductStore, parameters: Mapping[str, Any], look_in: Sequence[Path]
 ) -> tuple[KeptMap | None, dict[str, str]]:
     """Return the map of places that a run was given, if it was; and where it is, by where it was."""
-    asked: Mapping[str, Any] = said["request"]
+    asked: Mapping[str, Any] = parameters["request"]
     if "map" not in asked:
         return None, {}
-    path, digest = str(asked["map"]), str(said["config"]["map"]["digest"])
+    path, digest = str(asked["map"]), str(parameters["config"]["map"]["digest"])
     with tempfile.TemporaryDirectory() as scratch:
         for name, place in _map_candidates(store, path, digest, Path(scratch) / "map.zip", look_in):
             if (found := _read_map(place, digest, asked["extend"])) is not None:
@@ -294,12 +294,12 @@ def _compare(store: ProductStore, run: Product, again: Run) -> Difference:
     from transect.engine.digest import difference, settings_that_differ
     from transect.engine.folder import read_traces
 
-    said = run.provenance.parameters
+    parameters = run.provenance.parameters
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trace.parquet"
         file.write_bytes(store.content(run.id))
-        before = read_traces(file, said["ports"])
-    settings = settings_that_differ(plain(again.config), said["config"])
+        before = read_traces(file, parameters["ports"])
+    settings = settings_that_differ(plain(again.config), parameters["config"])
     return difference(again.traces, before, settings, again.clock)
 
 
@@ -356,15 +356,15 @@ def why_outdated(store: ProductStore, run: Product, recording: Recording) -> str
 
 
 def _differences(store: ProductStore, run: Product, recording: Recording) -> Iterator[str]:
-    said = run.provenance.parameters
-    config: Mapping[str, Any] = said["config"]
-    recorded: Mapping[str, Any] = said["request"]["recording"]
+    parameters = run.provenance.parameters
+    config: Mapping[str, Any] = parameters["config"]
+    recorded: Mapping[str, Any] = parameters["request"]["recording"]
     if another := why_another_recording(run, recording):
         yield another
         return
     if recorded["format"] != recording.format or recorded["options"] != plain(dict(recording.options)):
         yield "its recording was opened in another way"
-    yield from _code_differences(said)
+    yield from _code_differences(parameters)
     if problems := find_changed_files(store, run, recording):
         yield f"made from other files: {list_briefly(problems)}"
     if not run.provenance.sources:
@@ -387,9 +387,9 @@ def _is_another(streams: Mapping[str, str], recorded: Mapping[str, Any], recordi
 
 def why_another_recording(run: Product, recording: Recording) -> str:
     """Return that a product of kind `Run` was made from another recording, "" if it was not."""
-    said = run.provenance.parameters
-    recorded: Mapping[str, Any] = said["request"]["recording"]
-    if not _is_another(said["config"]["streams"], recorded, recording):
+    parameters = run.provenance.parameters
+    recorded: Mapping[str, Any] = parameters["request"]["recording"]
+    if not _is_another(parameters["config"]["streams"], recorded, recording):
         return ""
     return f"made from another recording, {recorded['name']} ({', '.join(recorded['paths'])})"
 
@@ -400,13 +400,13 @@ def _hash_calibration(recording: Recording) -> str:
     return hash_calibration(recording)
 
 
-def _code_differences(said: Mapping[str, Any]) -> Iterator[str]:
+def _code_differences(recorded_parameters: Mapping[str, Any]) -> Iterator[str]:
     """Yield what of the code is not what it was: transect, its plug-ins, the compound, or other packages."""
     from transect.engine import Compound
     from transect.engine.provenance import code_of_plugins, hash_of_package, versions
     from transect.errors import TransectError
 
-    config: Mapping[str, Any] = said["config"]
+    config: Mapping[str, Any] = recorded_parameters["config"]
     code = dict(config.get("code", {}))
     if code.pop("transect", "") != hash_of_package():
         yield f"made by another version of transect ({config['versions']['transect']}, with other sources)"
@@ -416,11 +416,11 @@ def _code_differences(said: Mapping[str, Any]) -> Iterator[str]:
         yield f"made with another version of {', '.join(other)}"
     try:
         found: Compound = Compound.of(config["compound"])
-        plugins = code_of_plugins(found.graph(), said["request"]["recording"]["format"])
+        plugins = code_of_plugins(found.graph(), recorded_parameters["request"]["recording"]["format"])
     except TransectError as error:
         yield f"the compound that made it is not there: {error.what}"
         return
-    if found.to_yaml() != said["description"]:
+    if found.to_yaml() != recorded_parameters["description"]:
         yield f"the description of {config['compound']} was changed"
     if plugins != code:
         changed = sorted(name for name in {*plugins, *code} if plugins.get(name) != code.get(name))

@@ -166,8 +166,8 @@ def _parts_of(folder: Path, output: Mapping[str, Any], site: Site) -> Iterator[O
         from transect.recording.place_maps import digest_of_map, pack_map, read_map
 
         for place in sorted({(folder / name).parent for name in output["files"]}):
-            said = {"digest": digest_of_map(place)}
-            yield OutputPart(pack_map(place), "zip", extent_of_map(read_map(place), site), said)
+            facts = {"digest": digest_of_map(place)}
+            yield OutputPart(pack_map(place), "zip", extent_of_map(read_map(place), site), facts)
         return
     for file in (file for name in output["files"] for file in _files(folder / name)):
         yield OutputPart(file, file.suffix.removeprefix(".").lower() or "bin", extent_of_file(file, site))
@@ -226,8 +226,8 @@ def _evaluation(path: Path) -> dict[str, float]:
 
     ate: Mapping[str, Any] = load_result(path).metrics.get("ate", {})
     rmse, percent = ate.get("translation", {}).get("rmse"), ate.get("percent")
-    said = {} if rmse is None else {"ate_rmse_m": float(rmse)}
-    return said if percent is None else said | {"score": max(0.0, 1.0 - percent / 100)}
+    quality = {} if rmse is None else {"ate_rmse_m": float(rmse)}
+    return quality if percent is None else quality | {"score": max(0.0, 1.0 - percent / 100)}
 
 
 def _files(path: Path) -> list[Path]:

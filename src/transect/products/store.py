@@ -52,8 +52,8 @@ class ProductQuery:
     def words(self) -> dict[str, str]:
         """The columns that must be equal, and their values."""
         named = {name: getattr(self, name) for name in ("kind", "name", "robot", "mission", "frame")}
-        said = {name: value for name, value in named.items() if value is not None}
-        return said | ({"clock": self.clock} if self.time is not None else {})
+        stated = {name: value for name, value in named.items() if value is not None}
+        return stated | ({"clock": self.clock} if self.time is not None else {})
 
 
 @dataclass(frozen=True)

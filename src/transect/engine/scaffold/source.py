@@ -129,11 +129,11 @@ def write_ports(ports: Iterable[PortText], indent: int = 0) -> list[str]:
     lines: list[str] = []
     for port in ports:
         kind = type_of(port)
-        said = _sentence(port.doc)
+        text = _sentence(port.doc)
         if kind is object and port.type != "object":
-            said = f"{said} CDFF's {port.type}, for which transect has no type.".strip()
-        said += f" Unit: {_plain(port.unit)}." if port.unit else ""
-        said += f" Frame: {_plain(port.frame)}." if port.frame else ""
+            text = f"{text} CDFF's {port.type}, for which transect has no type.".strip()
+        text += f" Unit: {_plain(port.unit)}." if port.unit else ""
+        text += f" Frame: {_plain(port.frame)}." if port.frame else ""
         lines.append(f"{port.name} : {type_code(kind)}")
-        lines += [f"    {line}" for line in textwrap.wrap(said.strip(), WIDTH - indent - 4)]
+        lines += [f"    {line}" for line in textwrap.wrap(text.strip(), WIDTH - indent - 4)]
     return lines

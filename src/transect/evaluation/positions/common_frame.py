@@ -192,8 +192,8 @@ def _caption(table: _Table) -> str:
     if table.datum is not None:
         lat, lon = np.degrees(table.datum[:2])
         north, east = "S" if lat < 0 else "N", "W" if lon < 0 else "E"
-        said = f"metres from {abs(lat):.6f}° {north}, {abs(lon):.6f}° {east}"
-        return f"{said}; {', '.join(table.alone)} from its own start" if table.alone else said
+        origin = f"metres from {abs(lat):.6f}° {north}, {abs(lon):.6f}° {east}"
+        return f"{origin}; {', '.join(table.alone)} from its own start" if table.alone else origin
     if table.alone:
         return "each from its own start"
     return f"in the frame {table.frame}" if table.frame else ""

@@ -35,7 +35,7 @@ class JudgedRun:
 
     def summary(self) -> str:
         """Return what matters in one line: poses, length, duration, errors."""
-        said = list[str]()
+        parts = list[str]()
         first = self.results[0] if self.results else None
         if self.trajectory is not None:
             matched = first.pairs if first and "ate" in first.metrics else None
@@ -43,14 +43,14 @@ class JudgedRun:
             if matched and matched["by"] != "cells":
                 poses = f"{matched['matched']} of {matched['candidates']} poses compared"
             facts = facts_of(self.trajectory)
-            said += [poses, f"{facts['length_m']:.1f} m"]
-            said += [f"{facts['duration_s']:.1f} s"] if np.isfinite(facts["duration_s"]) else []
+            parts += [poses, f"{facts['length_m']:.1f} m"]
+            parts += [f"{facts['duration_s']:.1f} s"] if np.isfinite(facts["duration_s"]) else []
         if first and (ate := first.metrics.get("ate")):
             percent = "" if ate["percent"] is None else f" ({ate['percent']:.2g} % of the path)"
-            said.append(f"ATE {ate['translation']['rmse']:.3g} m{percent}")
+            parts.append(f"ATE {ate['translation']['rmse']:.3g} m{percent}")
         if first and (heights := first.metrics.get("map")):
-            said.append(f"map RMSE {heights['rmse']:.3g} m")
-        return ", ".join(said)
+            parts.append(f"map RMSE {heights['rmse']:.3g} m")
+        return ", ".join(parts)
 
 
 def judge_run(run: Run, recording: Recording, draw: Callable[[Path], object] | None = None) -> JudgedRun:

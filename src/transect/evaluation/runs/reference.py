@@ -38,10 +38,10 @@ def reference_of(run: Run, recording: Recording, truth: Stream) -> tuple[Input, 
         return replace(made, notes=_warn_of_source(run, truth)), "not"
     given, withheld = " and ".join(names), int((~used).sum())
     if withheld < MIN_WITHHELD:
-        said = f"the reference was an input ({given}): this is how well the run fits it, not how true it is"
-        return replace(made, notes=(said,)), "wholly"
-    said = f"judged by the {withheld} of {len(used)} positions of {truth.name} that {given} does not have"
-    return replace(made, trajectory=_part(made.trajectory, ~used), notes=(said,)), "in part"
+        note = f"the reference was an input ({given}): this is how well the run fits it, not how true it is"
+        return replace(made, notes=(note,)), "wholly"
+    note = f"judged by the {withheld} of {len(used)} positions of {truth.name} that {given} does not have"
+    return replace(made, trajectory=_part(made.trajectory, ~used), notes=(note,)), "in part"
 
 
 def _warn_of_source(run: Run, truth: Stream) -> tuple[str, ...]:
@@ -51,8 +51,8 @@ def _warn_of_source(run: Run, truth: Stream) -> tuple[str, ...]:
     same = [name for name in wired if source and name.split("/")[0] == source]
     if not same:
         return ()
-    said = f"not independent: {truth.name} was made from {source}, and the run used {' and '.join(same)}"
-    return (f"{said}; errors of that sensor are in both: this is how well they fit, not how true they are",)
+    warning = f"not independent: {truth.name} was made from {source}, and the run used {' and '.join(same)}"
+    return (f"{warning}; errors of that sensor are in both: this is how well they fit, not how true they are",)
 
 
 def _find_fed(reference: Input, run: Run, recording: Recording) -> tuple[list[str], Mask]:
