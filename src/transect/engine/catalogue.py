@@ -221,8 +221,8 @@ def catalogue_for(
     execute : bool
         As of `Catalogue`.
     """
-    beside = [] if not file else [Path(file).parent, Path(file).parent / "nodes"]
-    return Catalogue(beside, also, execute, offered=True)
+    folders = [] if not file else [Path(file).parent, Path(file).parent / "nodes"]
+    return Catalogue(folders, also, execute, offered=True)
 
 
 def compound_named(spec: str, catalogue: Catalogue) -> tuple[CompoundText, str]:
@@ -305,8 +305,10 @@ def _node_in_file(file: Path, name: str, catalogue: Catalogue) -> type[Node]:
 
 def _nearest(name: str, catalogue: Catalogue) -> str:
     """Return a suggestion for an unknown name: a file in the working directory needs its suffix."""
-    here = [file.name for file in _files_in(Path()) if file.suffix != ".py" and key_of(name) in keys_of(file)]
-    return f"did you mean the file {here[0]}?" if here else did_you_mean(name, catalogue.compound_names())
+    files = [
+        file.name for file in _files_in(Path()) if file.suffix != ".py" and key_of(name) in keys_of(file)
+    ]
+    return f"did you mean the file {files[0]}?" if files else did_you_mean(name, catalogue.compound_names())
 
 
 def _compound_file(name: str) -> CompoundText:

@@ -162,9 +162,9 @@ class NodeError(TransectError):
 
     def __init__(self, part: PlacedNode, port: str, t_ns: int, error: Exception) -> None:
         self.node, self.port, self.t_ns = part.id, port, t_ns
-        said = error.what if isinstance(error, TransectError) else f"{type(error).__name__}: {error}"
+        message = error.what if isinstance(error, TransectError) else f"{type(error).__name__}: {error}"
         super().__init__(
-            f"the node {part.id!r} ({type(part.node).__name__}) failed: {said}",
+            f"the node {part.id!r} ({type(part.node).__name__}) failed: {message}",
             where=f"{part.id}.{port}@{t_ns} ns{_line_in(part.node, error)}",
             why=getattr(error, "why", ""),
             hint=getattr(error, "hint", ""),

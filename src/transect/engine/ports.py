@@ -303,7 +303,9 @@ def _port(name: str, hint: Any, policy: Policy = TRIGGER) -> Port:
     kind = get_origin(hint) or hint
     annotations = {type(extra): extra for extra in extras}
     unit, frame = (annotations[what].name if what in annotations else "" for what in (Unit, Frame))
-    return Port(name, object if kind is Any else kind, policy, shape=annotations.get(Shape), unit=unit, frame=frame)
+    return Port(
+        name, object if kind is Any else kind, policy, shape=annotations.get(Shape), unit=unit, frame=frame
+    )
 
 
 def _split_annotation(hint: Any) -> tuple[Any, list[Any]]:

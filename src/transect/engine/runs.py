@@ -75,7 +75,10 @@ class Run:
 
     def _repr_html_(self) -> str:
         rows = [(port, f"{len(trace)}", self.ports.get(port, "")[:12]) for port, trace in self.traces.items()]
-        messages = [*(error.what for error in self.errors), *(f"{c.node}: {c.text}" for c in self.conclusions)]
+        messages = [
+            *(error.what for error in self.errors),
+            *(f"{c.node}: {c.text}" for c in self.conclusions),
+        ]
         title = f"{self.name}: {self.status}, digest {self.digest[:12]}"
         return html_table(title, [("port", "samples", "hash"), *rows], messages)
 

@@ -426,14 +426,14 @@ def _quote(text: str) -> str:
 def _convert_units(wiring: Wiring) -> Wiring:
     """Return a wiring whose streams are in the units of their types, as inputs expect them."""
     streams = {stream.name: convert_units(stream) for _, stream in wiring.pairs}
-    if not any(texts_of_all for _, texts_of_all in streams.values()):
+    if not any(texts for _, texts in streams.values()):
         return wiring
     links = [
         link if link.stream is None else link._replace(stream=streams[link.stream.name][0])
         for link in wiring.links
     ]
-    texts_of_all = tuple(text for _, texts in streams.values() for text in texts)
-    return dataclasses.replace(wiring, links=tuple(links), conversions=texts_of_all)
+    conversions = tuple(text for _, texts in streams.values() for text in texts)
+    return dataclasses.replace(wiring, links=tuple(links), conversions=conversions)
 
 
 def _refuse_several_clocks(wiring: Wiring) -> None:

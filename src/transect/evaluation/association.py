@@ -140,14 +140,14 @@ def _median_period(t_ns: Ints) -> float:
 
 def rows(trajectory: Trajectory, index: Ints) -> Trajectory:
     """Return some poses of a trajectory; consecutive ones are not copied."""
-    turned, spread = trajectory.orientations, trajectory.covariances
+    orientations, spread = trajectory.orientations, trajectory.covariances
     run = len(index) > 0 and index[-1] - index[0] == len(index) - 1 and bool((np.diff(index) == 1).all())
     at = slice(int(index[0]), int(index[-1]) + 1) if run else index
     return replace(
         trajectory,
         t_ns=trajectory.t_ns[at],
         positions=trajectory.positions[at],
-        orientations=None if turned is None else turned[at],
+        orientations=None if orientations is None else orientations[at],
         covariances=None if spread is None else spread[at],
     )
 
@@ -360,12 +360,12 @@ def find_offset(
     limit = None if max_offset is None else round(max_offset * NS)
     found: list[EstimatedOffset] = []
     why = list[str]()
-    theirs = signals_of(estimate)
+    estimate_signals = signals_of(estimate)
     for name, (t_ns, values) in signals_of(reference).items():
-        if name not in theirs:
+        if name not in estimate_signals:
             continue
         try:
-            best = time_offset(t_ns, values, *theirs[name], max_offset_ns=limit)
+            best = time_offset(t_ns, values, *estimate_signals[name], max_offset_ns=limit)
         except GeometryError as error:
             why.append(f"{name}: {error.what}")
             continue
@@ -389,8 +389,11 @@ def signals_of(trajectory: Trajectory) -> dict[str, tuple[Ints, Floats]]:
     times = t_ns[:-1] + steps // 2
     found: dict[str, tuple[Ints, Floats]] = {}
     if trajectory.orientations is not None:
-        turned = trajectory.orientations[order]
-        found["rate of turn"] = times, rotations.angle_between(turned[1:], turned[:-1]) * NS / steps
+        orientations = trajectory.orientations[order]
+        found["rate of turn"] = (
+            times,
+            rotations.angle_between(orientations[1:], orientations[:-1]) * NS / steps,
+        )
     moved = np.linalg.norm(np.diff(trajectory.positions[order], axis=0), axis=1)
     found["speed"] = times, moved * NS / steps
     return found

@@ -81,12 +81,12 @@ def _move(estimate: Trajectory, wanted: str, T_estimate_reference: Floats) -> Fr
     if estimate.orientations is None:
         note = f"{ASSUMED}: the estimate has no attitudes to rotate a lever arm of {arm:.3g} m"
         return Framed(estimate, None, note)
-    turned, positions = se3.to_quaternion(matrices(estimate) @ T_estimate_reference)
+    orientations, positions = se3.to_quaternion(matrices(estimate) @ T_estimate_reference)
     shift = positions - estimate.positions
     moved = replace(
         estimate,
         positions=positions,
-        orientations=turned,
+        orientations=orientations,
         covariances=_covariances_at(shift, estimate.covariances),
         child=wanted,
     )
@@ -96,12 +96,12 @@ def _move(estimate: Trajectory, wanted: str, T_estimate_reference: Floats) -> Fr
     return Framed(moved, T_estimate_reference, note)
 
 
-def _covariances_at(arms: Floats, covariances: Floats | None) -> Floats | None:
+def _covariances_at(lever_arms: Floats, covariances: Floats | None) -> Floats | None:
     """Return the (n, 6, 6) covariances at the ends of lever arms (n, 3), all in the world's axes."""
     if covariances is None:
         return None
-    jacobian = np.tile(np.eye(6), (len(arms), 1, 1))
-    jacobian[:, :3, 3:] = -rotations.skew(arms)
+    jacobian = np.tile(np.eye(6), (len(lever_arms), 1, 1))
+    jacobian[:, :3, 3:] = -rotations.skew(lever_arms)
     return jacobian @ covariances @ jacobian.transpose(0, 2, 1)
 
 

@@ -207,11 +207,11 @@ def _find_shift(
 
 def _scores(pair: _MapPair, heights: Floats, distances: Sequence[float]) -> tuple[Score, ...]:
     """Return scores on measured cells of the truth, and cells of the estimate that overlap them."""
-    truth, ours = np.isfinite(pair.reference), np.isfinite(heights)
+    in_reference, in_estimate = np.isfinite(pair.reference), np.isfinite(heights)
     points = [np.stack([pair.x, pair.y, z], axis=-1) for z in (pair.reference, heights)]
     direct = np.abs(heights - pair.reference)
-    to_estimate = _nearest(points[0], truth, points[1][ours], direct, distances)
-    to_reference = _nearest(points[1], ours & truth, points[0][truth], direct, distances)
+    to_estimate = _nearest(points[0], in_reference, points[1][in_estimate], direct, distances)
+    to_reference = _nearest(points[1], in_estimate & in_reference, points[0][in_reference], direct, distances)
     return tuple(score_at(distance, to_estimate, to_reference) for distance in distances)
 
 
@@ -313,7 +313,7 @@ def _has_second(cells: Ints, direction: Floats, wall: Mask, free: Mask, side: fl
     for step in range(1, radius + 1):
         row = np.clip(np.rint(rows + side * step * np.cos(angle)), 0, wall.shape[0] - 1).astype(int)
         column = np.clip(np.rint(columns - side * step * np.sin(angle)), 0, wall.shape[1] - 1).astype(int)
-        turned = np.abs((direction[row, column] - angle + np.pi / 2) % np.pi - np.pi / 2)
-        found |= passed & wall[row, column] & (turned <= WALLS.max_angle_rad)
+        angle_difference = np.abs((direction[row, column] - angle + np.pi / 2) % np.pi - np.pi / 2)
+        found |= passed & wall[row, column] & (angle_difference <= WALLS.max_angle_rad)
         passed |= free[row, column]
     return found

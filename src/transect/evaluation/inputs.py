@@ -97,9 +97,9 @@ def open_input(source: str, *, truth: bool = False, reader: Reader | None = None
     recording, name = open_named(source, reader)
     stream = recording[name] if name else choose_stream(recording, truth)
     made = input_of(source, recording, stream, recording.name if len(recording) == 1 else "")
-    beside = recording.path.parent / RUN if recording.path else None
-    if beside is not None and beside.is_file() and recording.format == "tum":
-        return _with_run(made, beside)
+    run_file = recording.path.parent / RUN if recording.path else None
+    if run_file is not None and run_file.is_file() and recording.format == "tum":
+        return _with_run(made, run_file)
     return made
 
 

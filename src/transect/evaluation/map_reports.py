@@ -113,15 +113,19 @@ def _describe_shift(errors: MapErrors) -> tuple[str, ...]:
 
 def _describe_frames(reference: MapInput, estimate: MapInput) -> tuple[str, ...]:
     """Return a note if the maps are in different frames whose rotation is unknown."""
-    ours, theirs = estimate.grid.frame, reference.grid.frame
-    if ours == theirs or not ours or (estimate.grid.crs and reference.grid.crs):
+    map_frame, reference_frame = estimate.grid.frame, reference.grid.frame
+    if map_frame == reference_frame or not map_frame or (estimate.grid.crs and reference.grid.crs):
         return ()
-    begins = ", which begins level where the robot started" if ours == LEVELLED else ""
-    other = f"the reference in {theirs!r}" if theirs else "the frame of the reference is not known"
+    begins = ", which begins level where the robot started" if map_frame == LEVELLED else ""
+    other = (
+        f"the reference in {reference_frame!r}"
+        if reference_frame
+        else "the frame of the reference is not known"
+    )
     sides = shlex.join([reference.source or "REF", estimate.source or "MAP"])
     unknown = "a rotation between them is not removed"
     found = f"transect maps align {sides} estimates it if the ground has relief"
-    return (f"the map is in its own frame {ours!r}{begins}; {other}: {unknown}, {found}",)
+    return (f"the map is in its own frame {map_frame!r}{begins}; {other}: {unknown}, {found}",)
 
 
 def figure_arrays(reference: GridMap, errors: MapErrors) -> dict[str, NDArray[Any]]:

@@ -57,9 +57,9 @@ class SegmentErrors:
         """Return, by length: translation error (percent), rotation error (deg/m), number of segments."""
         found: dict[float, tuple[float, float, int]] = {}
         for length in sorted(set(self.length.tolist())):
-            here = self.length == length
-            turned = float(np.degrees(self.rotation[here].mean()))
-            found[length] = (float(100 * self.translation[here].mean()), turned, int(here.sum()))
+            selected = self.length == length
+            rotation = float(np.degrees(self.rotation[selected].mean()))
+            found[length] = (float(100 * self.translation[selected].mean()), rotation, int(selected.sum()))
         return found
 
 
@@ -86,8 +86,8 @@ def segment_errors(
             why=f"the path is {travelled[-1]:.3g} m long",
             hint="shorter lengths",
         )
-    moved, turned = relative_errors(pairs, first, last)
-    return SegmentErrors(length, first, last, moved / length, turned / length)
+    translation, rotation = relative_errors(pairs, first, last)
+    return SegmentErrors(length, first, last, translation / length, rotation / length)
 
 
 def _segments(travelled: Floats, starts: Ints, lengths: Floats) -> tuple[Ints, Ints, Floats]:
@@ -184,8 +184,8 @@ def read_relations(path: Path | str) -> Relations:
     if not times:
         raise ParseError(f"{path} has no relations", where=str(path))
     values, stamps = np.array(motions), np.array(times, np.int64)
-    turned = quaternion_from_euler("xyz", values[:, 3:])
-    return Relations(stamps[:, 0], stamps[:, 1], se3.from_quaternion(turned, values[:, :3]))
+    quaternions = quaternion_from_euler("xyz", values[:, 3:])
+    return Relations(stamps[:, 0], stamps[:, 1], se3.from_quaternion(quaternions, values[:, :3]))
 
 
 def relation_errors(relations: Relations, estimate: Trajectory, max_diff: float = 0.5) -> RelationErrors:

@@ -240,14 +240,16 @@ def _position_only(pairs: Pairs) -> list[str]:
 
 def _ate(compared: PairedTrajectories) -> Metric:
     error = compared.absolute
-    turned = error.rotation
+    rotation = error.rotation
     statistics = {
         "translation": error.statistics.to_dict(),
-        "rotation": Statistics.of(turned).to_dict() if turned is not None else None,
+        "rotation": Statistics.of(rotation).to_dict() if rotation is not None else None,
         "percent": error.percent,
         "path_m": error.path,
     }
-    return statistics, {"translation": error.translation} | ({} if turned is None else {"rotation": turned})
+    return statistics, {"translation": error.translation} | (
+        {} if rotation is None else {"rotation": rotation}
+    )
 
 
 def _rpe(compared: PairedTrajectories) -> Metric:
@@ -269,8 +271,13 @@ def _segments(compared: PairedTrajectories) -> Metric:
     errors = segment_errors(_full(compared))
     has_turned = _has_attitudes(compared.pairs)
     by_length = [
-        {"length_m": length, "percent": percent, "deg_per_m": turned if has_turned else None, "count": count}
-        for length, (percent, turned, count) in errors.by_length().items()
+        {
+            "length_m": length,
+            "percent": percent,
+            "deg_per_m": rotation if has_turned else None,
+            "count": count,
+        }
+        for length, (percent, rotation, count) in errors.by_length().items()
     ]
     statistics = {
         "percent": errors.percent,
@@ -355,8 +362,8 @@ def _errors_at_estimate(pairs: Pairs, absolute: AbsoluteError) -> Floats:
     found, true = matrices(estimate), matrices(pairs.reference)
     if absolute.mode != "none":
         true = found[0] @ se3.invert(true[0]) @ true
-    turned = rotation_vector_from_matrix(found[:, :3, :3] @ true[:, :3, :3].transpose(0, 2, 1))
-    return np.hstack([found[:, :3, 3] - true[:, :3, 3], turned])
+    rotation_vectors = rotation_vector_from_matrix(found[:, :3, :3] @ true[:, :3, :3].transpose(0, 2, 1))
+    return np.hstack([found[:, :3, 3] - true[:, :3, 3], rotation_vectors])
 
 
 METRICS: Mapping[Relation, Callable[[PairedTrajectories], Metric]] = {

@@ -332,12 +332,16 @@ def dependence(reference: Input, estimate: Input) -> tuple[str, ...]:
     if run.get("verdicts", {}).get("hindsight"):
         reasons.append("hindsight: the run was given verdicts that knew what came later")
     consumed = {str(wire["stream"]) for wire in run.get("wiring", {}).values()}
-    ours = {file.sha256 for file in reference.files}
+    reference_hashes = {file.sha256 for file in reference.files}
     if shared := sorted(n for n in consumed if _sensor(n) == _sensor(reference.stream)):
-        if ours & set(run.get("inputs", {}).values()):
+        if reference_hashes & set(run.get("inputs", {}).values()):
             names = ", ".join(shared)
             reasons.append(f"not independent: the run consumed {names}, the truth is {reference.stream}")
-    elif ours and ours == {file.sha256 for file in estimate.files} and reference.stream == estimate.stream:
+    elif (
+        reference_hashes
+        and reference_hashes == {file.sha256 for file in estimate.files}
+        and reference.stream == estimate.stream
+    ):
         reasons.append("not independent: estimate and reference are the same stream of the same files")
     return tuple(reasons)
 

@@ -404,12 +404,12 @@ def _compare_paths(one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
     few, many = sorted((one, two), key=lambda side: len(side[TIMES]))
     if len(many[TIMES]) < 2 or (np.diff(many[TIMES]) <= 0).any():
         return "their poses cannot be compared"
-    there = interpolation.interpolate_columns(many[TIMES], many[PATH], few[TIMES])
-    shared = np.isfinite(there).all(axis=1) & np.isfinite(few[PATH]).all(axis=1)
+    interpolated = interpolation.interpolate_columns(many[TIMES], many[PATH], few[TIMES])
+    shared = np.isfinite(interpolated).all(axis=1) & np.isfinite(few[PATH]).all(axis=1)
     if not shared.any():
         return "their poses have no time in common"
     times = few[TIMES][shared]
-    apart = np.linalg.norm(few[PATH][shared] - there[shared], axis=1)
+    apart = np.linalg.norm(few[PATH][shared] - interpolated[shared], axis=1)
     worst = int(np.argmax(apart))
     after = (times[worst] - times[0]) / NS
     return f"paths at most {apart[worst]:.3g} m apart (after {after:.1f} s), {apart[-1]:.3g} m at the end"

@@ -169,9 +169,9 @@ def _drop_large_outlines(lines: Sequence[tuple[Product, Floats]]) -> tuple[list[
     """Return outlines, except those that dwarf everything else, and their number."""
     widths = [float(np.ptp(points, axis=0).max()) for _, points in lines]
     kept = [width for (each, _), width in zip(lines, widths, strict=True) if _is_chosen(each)]
-    most = MAX_OUTLINE_RATIO * max(kept, default=math.inf)
+    max_width = MAX_OUTLINE_RATIO * max(kept, default=math.inf)
     areas = [(points, width) for (each, points), width in zip(lines, widths, strict=True) if _is_area(each)]
-    found = [points for points, width in areas if width <= most]
+    found = [points for points, width in areas if width <= max_width]
     return found, len(areas) - len(found)
 
 

@@ -194,9 +194,9 @@ class FrameAnchor:
         from transect.geometry.geodesy import geodetic_from_local
 
         cosine, sine = math.cos(self.turn), math.sin(self.turn)
-        turned = np.array(place.points) @ np.array([[cosine, sine], [-sine, cosine]])
+        rotated = np.array(place.points) @ np.array([[cosine, sine], [-sine, cosine]])
         origin = (math.radians(self.latitude), math.radians(self.longitude), 0.0)
-        found = np.degrees(geodetic_from_local(_lift(turned), origin)[:, :2]).tolist()
+        found = np.degrees(geodetic_from_local(_lift(rotated), origin)[:, :2]).tolist()
         points: list[Xy] = [(longitude, latitude) for latitude, longitude in found]
         return Place(place.shape, (*points[:-1], points[0]) if place.shape == "Polygon" else tuple(points))
 
@@ -242,10 +242,10 @@ def _fixes_of(recording: Recording) -> tuple[Ints, Floats] | None:
     streams = [s for s in recording if s.role == "measurement" and issubclass(s.type, NavFix) and len(s)]
     if not streams:
         return None
-    most = max(streams, key=len)
-    points = np.column_stack([most.array("lat", "lon"), np.zeros(len(most))])
+    longest = max(streams, key=len)
+    points = np.column_stack([longest.array("lat", "lon"), np.zeros(len(longest))])
     known = np.isfinite(points).all(axis=1)
-    return most.t_ns[known], points[known]
+    return longest.t_ns[known], points[known]
 
 
 def lay_on_fixes(track: Stream, t_ns: Ints, fixes: Floats) -> FrameAnchor | None:

@@ -177,11 +177,11 @@ class GeoPackageStore(ProductStore):
         return found[0] if found else None
 
     def _ids(self, prefix: str) -> list[str]:
-        most = prefix + "g"  # after every hexadecimal digit
+        end = prefix + "g"  # after every hexadecimal digit
         query = "SELECT id FROM {} WHERE id >= ? AND id < ?"
         text = f"{query.format('products')} UNION {query.format('events')} ORDER BY id LIMIT 10"
         with self._reading() as db:
-            return [row[0] for row in db.execute(text, (prefix, most, prefix, most))]
+            return [row[0] for row in db.execute(text, (prefix, end, prefix, end))]
 
     def _children(self, identifier: str) -> list[str]:
         query = "SELECT child FROM parents WHERE parent = ? ORDER BY child"

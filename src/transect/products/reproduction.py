@@ -112,7 +112,9 @@ def _find_compound(parameters: Mapping[str, Any], look_in: Sequence[Path], folde
         found = None
     file = folder / "compound.yaml"
     file.write_text(parameters["description"], encoding="utf-8")
-    wanted = {name: sha256 for name, sha256 in parameters["config"].get("code", {}).items() if name.endswith(".py")}
+    wanted = {
+        name: sha256 for name, sha256 in parameters["config"].get("code", {}).items() if name.endswith(".py")
+    }
     gone = [name for name, sha256 in wanted.items() if not _copy_code(name, sha256, look_in, folder)]
     implementation = name.partition("/")[2]
     try:
@@ -331,9 +333,9 @@ def find_changed_files(store: ProductStore, run: Product, recording: Recording) 
     """Return a sentence for each file that a run read and that is gone from a recording, or was changed."""
     files, problems = files_of_run(store, run)
     sources = [source.root for source in recording.sources]
-    there = len(run.provenance.parameters["request"]["recording"]["paths"])
-    if there != len(sources):
-        return [f"it was made from {_count(there)}, not from {_count(len(sources))}"]
+    recorded_count = len(run.provenance.parameters["request"]["recording"]["paths"])
+    if recorded_count != len(sources):
+        return [f"it was made from {_count(recorded_count)}, not from {_count(len(sources))}"]
     read = {
         (part, file.path): file.sha256 for part, source in enumerate(sources) for file in source.files_read
     }
@@ -400,13 +402,13 @@ def _hash_calibration(recording: Recording) -> str:
     return hash_calibration(recording)
 
 
-def _code_differences(recorded_parameters: Mapping[str, Any]) -> Iterator[str]:
+def _code_differences(parameters: Mapping[str, Any]) -> Iterator[str]:
     """Yield what of the code is not what it was: transect, its plug-ins, the compound, or other packages."""
     from transect.engine import Compound
     from transect.engine.provenance import code_of_plugins, hash_of_package, versions
     from transect.errors import TransectError
 
-    config: Mapping[str, Any] = recorded_parameters["config"]
+    config: Mapping[str, Any] = parameters["config"]
     code = dict(config.get("code", {}))
     if code.pop("transect", "") != hash_of_package():
         yield f"made by another version of transect ({config['versions']['transect']}, with other sources)"
@@ -416,11 +418,11 @@ def _code_differences(recorded_parameters: Mapping[str, Any]) -> Iterator[str]:
         yield f"made with another version of {', '.join(other)}"
     try:
         found: Compound = Compound.of(config["compound"])
-        plugins = code_of_plugins(found.graph(), recorded_parameters["request"]["recording"]["format"])
+        plugins = code_of_plugins(found.graph(), parameters["request"]["recording"]["format"])
     except TransectError as error:
         yield f"the compound that made it is not there: {error.what}"
         return
-    if found.to_yaml() != recorded_parameters["description"]:
+    if found.to_yaml() != parameters["description"]:
         yield f"the description of {config['compound']} was changed"
     if plugins != code:
         changed = sorted(name for name in {*plugins, *code} if plugins.get(name) != code.get(name))

@@ -99,7 +99,7 @@ def _initial_mount(sightings: Sequence[BoardSighting]) -> Floats:
     """
     _closed_form(*_equations(sightings))  # raises if all boards are parallel
     best = _fit(sightings)
-    least = float(np.median(_rms_per_sighting(best, sightings)))
+    smallest_error = float(np.median(_rms_per_sighting(best, sightings)))
     rng = np.random.default_rng(len(sightings))
     for _ in range(DEFAULT_SETTINGS.subsets if len(sightings) > MIN_BOARDS else 0):
         some = [sightings[i] for i in rng.choice(len(sightings), MIN_BOARDS, replace=False)]
@@ -108,8 +108,8 @@ def _initial_mount(sightings: Sequence[BoardSighting]) -> Floats:
         except (GeometryError, np.linalg.LinAlgError):
             continue
         error = float(np.median(_rms_per_sighting(tried, sightings)))
-        if error < least:
-            best, least = tried, error
+        if error < smallest_error:
+            best, smallest_error = tried, error
     return best
 
 
@@ -153,9 +153,11 @@ def _number_positions(sightings: Sequence[BoardSighting]) -> Ints:
     """Return the number (m,) of the position of the board in each sighting, from 0 on."""
     numbers = [0]
     for before, now in pairwise(sightings):
-        moved = np.linalg.norm(now.points.mean(axis=0) - before.points.mean(axis=0))
-        turned = np.linalg.norm(now.normal - before.normal)
-        is_new = moved > DEFAULT_SETTINGS.same_position_m or turned > DEFAULT_SETTINGS.same_position_rad
+        distance_m = np.linalg.norm(now.points.mean(axis=0) - before.points.mean(axis=0))
+        angle_rad = np.linalg.norm(now.normal - before.normal)
+        is_new = (
+            distance_m > DEFAULT_SETTINGS.same_position_m or angle_rad > DEFAULT_SETTINGS.same_position_rad
+        )
         numbers.append(numbers[-1] + int(is_new))
     return np.array(numbers, np.int64)
 

@@ -155,8 +155,8 @@ def _models() -> tuple[Floats, Floats]:
     names = list(CALIBRATION_ERROR_SIGMAS)
     present = np.array(list(product((0.0, 1.0), repeat=len(ERROR_GROUPS))))
     active = np.ones((len(present), len(names)))
-    for group, there in zip(ERROR_GROUPS, present.T, strict=True):
-        active[:, [names.index(name) for name in group]] = there[:, None]
+    for group, is_present in zip(ERROR_GROUPS, present.T, strict=True):
+        active[:, [names.index(name) for name in group]] = is_present[:, None]
     return active, present
 
 

@@ -43,8 +43,8 @@ def point_offsets(cloud: PointCloud, period_ns: int) -> Ints | None:
     """
     if OFFSET_FIELD in cloud.fields:
         return np.asarray(cloud.fields[OFFSET_FIELD], dtype=np.int64)
-    turned = estimate_revolutions(cloud.points)
-    return None if turned is None else np.rint(turned * period_ns).astype(np.int64)
+    revolutions = estimate_revolutions(cloud.points)
+    return None if revolutions is None else np.rint(revolutions * period_ns).astype(np.int64)
 
 
 def estimate_revolutions(

@@ -53,8 +53,8 @@ def transform_cloud(cloud: PointCloud, T_frame_cloud: Floats, frame: str) -> Poi
     if "normal" in fields:
         fields["normal"] = fields["normal"] @ turn.T
     if "covariance" in fields:
-        turned = np.einsum("ij,njk,lk->nil", turn, fields["covariance"].reshape(-1, 3, 3), turn)
-        fields["covariance"] = turned.reshape(fields["covariance"].shape)
+        covariance = np.einsum("ij,njk,lk->nil", turn, fields["covariance"].reshape(-1, 3, 3), turn)
+        fields["covariance"] = covariance.reshape(fields["covariance"].shape)
     before = np.array([0.0, 0, 0, 0, 0, 0, 1]) if cloud.viewpoint is None else cloud.viewpoint
     attitude = rotations.multiply(rotations.quaternion_from_matrix(turn), before[3:])
     viewpoint = np.concatenate([se3.apply(T_frame_cloud, before[:3]), attitude])

@@ -209,8 +209,8 @@ def require_enough_cells(pair: MapPair) -> None:
 def match_cells(pair: MapPair) -> MapPair:
     """Return both maps with cells of about the same size: the finer one is averaged."""
     coarse = max(pair.reference.cell, pair.moved.cell)
-    ours, theirs = (each.reduce(round(coarse / each.cell)) for each in (pair.reference, pair.moved))
-    return MapPair(ours, theirs, pair.plane)
+    reference, moved = (each.reduce(round(coarse / each.cell)) for each in (pair.reference, pair.moved))
+    return MapPair(reference, moved, pair.plane)
 
 
 def refine_coarse_to_fine(
@@ -278,13 +278,13 @@ def find_ambiguity(
     """
     best = fits[0]
     for other in fits[1:]:
-        away = float(np.linalg.norm((other.placement.shift - best.placement.shift)[:2]))
+        distance = float(np.linalg.norm((other.placement.shift - best.placement.shift)[:2]))
         is_as_good = other.residual_rms < settings.ambiguity_ratio * best.residual_rms
-        if away > settings.same_place_cells * cell and is_as_good:
+        if distance > settings.same_place_cells * cell and is_as_good:
             return GeometryError(
                 "the maps fit at several places equally well",
                 why=f"the residual RMS is {best.residual_rms:.3g} m here, {other.residual_rms:.3g} m at a "
-                f"distance of {away:.3g} m",
+                f"distance of {distance:.3g} m",
                 hint="use a smaller search radius, larger maps, or AbsoluteLocalisation, which lists all",
             )
     return None
@@ -333,8 +333,8 @@ def find_defect(
 def _initial_residual_sigma(pair: MapPair, initial: MapPlacement) -> float:
     x, y = pair.moved.centres
     places = initial.transform_offsets(np.stack([x, y, pair.moved.values], axis=-1) - initial.middle)
-    off = places[..., 2] - pair.reference.at(places[..., 0], places[..., 1])
-    known = off[np.isfinite(off)]
+    residual = places[..., 2] - pair.reference.at(places[..., 0], places[..., 1])
+    known = residual[np.isfinite(residual)]
     return float(known.std()) if len(known) else float("nan")
 
 

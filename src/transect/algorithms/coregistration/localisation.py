@@ -135,9 +135,9 @@ def _drop_duplicates(
 
 
 def _is_same(a: MapPlacement, b: MapPlacement, distance: float, settings: LocalisationSettings) -> bool:
-    turned = np.angle(np.exp(1j * (a.heading - b.heading)))
+    heading_difference = np.angle(np.exp(1j * (a.heading - b.heading)))
     near = np.linalg.norm((a.shift - b.shift)[:2]) < distance
-    return bool(near and abs(turned) < settings.same_heading_rad)
+    return bool(near and abs(heading_difference) < settings.same_heading_rad)
 
 
 def _probabilities(fits: list[PlacementFit]) -> Floats:
@@ -156,5 +156,5 @@ def _probabilities(fits: list[PlacementFit]) -> Floats:
 
 def _mean_square(residual: Floats, limit: float) -> float:
     known = residual[np.isfinite(residual)]
-    off = np.minimum(np.abs(known - robust.median(known)), limit)
-    return max(float(np.mean(off**2)), 1e-18)
+    deviation = np.minimum(np.abs(known - robust.median(known)), limit)
+    return max(float(np.mean(deviation**2)), 1e-18)

@@ -66,14 +66,14 @@ def to_common_plane(reference: GridMap, moved: GridMap, *, placed: bool = False)
             hint="say where it is: --at X,Y (in Python at=)",
         )
     plane = _plane_of(reference)
-    theirs = heights_of(moved)
-    affine = theirs.plane_from_cells
+    moved_heights = heights_of(moved)
+    affine = moved_heights.plane_from_cells
     if moved.crs and reference.crs:
         project, _ = plane_between(moved, reference, placed=placed, degrees=True)
-        columns, rows = _sample_cells(theirs)
+        columns, rows = _sample_cells(moved_heights)
         x, y = _apply(affine, columns, rows)
         affine = _fit_affine(columns, rows, plane.to_metres(np.stack(project(x, y), axis=-1)))
-    return MapPair(_in_plane(reference, plane), _with_affine(theirs.values, affine), plane)
+    return MapPair(_in_plane(reference, plane), _with_affine(moved_heights.values, affine), plane)
 
 
 def _plane_of(grid: GridMap) -> MetricPlane:
@@ -150,8 +150,8 @@ class MapPlacement:
     def step(self, small: Floats) -> MapPlacement:
         """Return it after a small motion (6,) or (7,): shift, rotation about the reference's axes, scale."""
         scale = self.scale * float(np.exp(small[6])) if len(small) > 6 else self.scale
-        turned = rotations.matrix_from_rotation_vector(small[3:6]) @ self.rotation
-        return replace(self, shift=self.shift + small[:3], rotation=turned, scale=scale)
+        rotation = rotations.matrix_from_rotation_vector(small[3:6]) @ self.rotation
+        return replace(self, shift=self.shift + small[:3], rotation=rotation, scale=scale)
 
     @property
     def matrix(self) -> Floats:

@@ -159,14 +159,14 @@ def _integrate_imu(
     acceleration = np.einsum("nij,nj->ni", R, force) - gravity * np.array([0.0, 0.0, 1.0])
     path = _integrate(_integrate(acceleration, step), step)
     heading = np.unwrap(np.arctan2(R[:, 1, 0], R[:, 0, 0]))
-    turned = heading - heading[0]
-    direction = np.column_stack([np.cos(turned), np.sin(turned)])
+    relative_heading = heading - heading[0]
+    direction = np.column_stack([np.cos(relative_heading), np.sin(relative_heading)])
     by_force = _integrate(_integrate(direction, step), step)
     bias_effect = np.column_stack([by_force, gravity * _integrate(by_force, step)])
     when = (np.array([each.t_ns for each in positions], np.int64) - inertial[0].t_ns) / NS
     near = np.clip(np.searchsorted(at, when), 0, len(at) - 1)
-    arms = np.einsum("nij,nj->ni", R[near], np.array([each.lever_arm for each in positions]))
-    integrated = np.column_stack([np.interp(when, at, each) for each in path.T]) + arms
+    offsets = np.einsum("nij,nj->ni", R[near], np.array([each.lever_arm for each in positions]))
+    integrated = np.column_stack([np.interp(when, at, each) for each in path.T]) + offsets
     ratios = np.array([1.0 if each.white else settings.white_ratio for each in positions])
     stds = np.array([each.std[:2].max() for each in positions])
     return _InertialPath(
@@ -249,8 +249,8 @@ def _course_heading(path: _InertialPath) -> float | None:
         dx, dy = x[last] - x[first], y[last] - y[first]
         is_long = np.hypot(dx, dy) > ALIGNMENT.min_course_sigmas * np.median(path.sigma)
         if is_long.any():
-            turned = np.arctan2(*(reckoned[last] - reckoned[first]).T[::-1])
-            return float(np.angle(np.mean(np.exp(1j * (np.arctan2(dy, dx) - turned)[is_long]))))
+            reckoned_heading = np.arctan2(*(reckoned[last] - reckoned[first]).T[::-1])
+            return float(np.angle(np.mean(np.exp(1j * (np.arctan2(dy, dx) - reckoned_heading)[is_long]))))
     return None
 
 

@@ -266,8 +266,8 @@ class LaserRecogniser:
             return True
         x, y, heading = match.pose
         displaced = np.hypot(x, y) > limits.same_viewpoint_m
-        turned = np.cos(heading) < np.cos(limits.same_viewpoint_rad)
-        return bool((displaced or turned) and weakest_direction_support(inliers) < limits.min_cross_points)
+        rotated = np.cos(heading) < np.cos(limits.same_viewpoint_rad)
+        return bool((displaced or rotated) and weakest_direction_support(inliers) < limits.min_cross_points)
 
     def _descriptor(self, points: Floats) -> Floats:
         """Return the square root of the histogram of distances between pairs of points (n, 2).

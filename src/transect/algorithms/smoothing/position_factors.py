@@ -139,9 +139,9 @@ def _bound_eigenvalues(matrices: Floats, floor: Floats) -> Floats:
 
 def transform_points(poses: Floats, covariances: Floats, lever_arms: Floats) -> tuple[Floats, Floats]:
     """Return points (m, 3) at `lever_arms` (m, 3) of bodies, and their covariances (m, 3, 3)."""
-    arms = np.einsum("nij,nj->ni", poses[:, :3, :3], lever_arms)
-    J = np.concatenate([np.tile(np.eye(3), (len(lever_arms), 1, 1)), -rotations.skew(arms)], axis=2)
-    return poses[:, :3, 3] + arms, J @ covariances @ np.swapaxes(J, -1, -2)
+    offsets = np.einsum("nij,nj->ni", poses[:, :3, :3], lever_arms)
+    J = np.concatenate([np.tile(np.eye(3), (len(lever_arms), 1, 1)), -rotations.skew(offsets)], axis=2)
+    return poses[:, :3, 3] + offsets, J @ covariances @ np.swapaxes(J, -1, -2)
 
 
 def assign_to_keyframes(

@@ -219,5 +219,5 @@ def _tangent_basis(direction: Floats) -> Floats:
 
 def _move(T: Floats, tangents: Floats, step: Floats) -> Floats:
     direction = T[:3, 3] + tangents @ step[:2]
-    turned = rotations.matrix_from_rotation_vector(step[2:]) @ T[:3, :3]
-    return se3.from_matrix(turned, direction / np.linalg.norm(direction))
+    rotation = rotations.matrix_from_rotation_vector(step[2:]) @ T[:3, :3]
+    return se3.from_matrix(rotation, direction / np.linalg.norm(direction))

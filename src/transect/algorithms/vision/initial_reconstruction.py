@@ -194,13 +194,13 @@ def factorise(normalised: Floats) -> tuple[Floats, Floats, int] | None:
     ``T_first_camera`` (m, 4, 4) and points (n, 3) in the first camera, up to scale, and the number of
     iterations of the refinement; None if underdetermined.
     """
-    best, least, iterations = None, np.inf, 0
+    best, smallest_error, iterations = None, np.inf, 0
     for start in (_weak_perspective(normalised), _strong_perspective(normalised)):
         if start is None or not np.isfinite(_mean_square_error(normalised, *start)):
             continue
         found, steps = _refine(normalised, start)
-        if (error := _mean_square_error(normalised, *found)) < least:
-            best, least, iterations = found, error, steps
+        if (error := _mean_square_error(normalised, *found)) < smallest_error:
+            best, smallest_error, iterations = found, error, steps
     if best is None:
         return None
     turns, shifts, shape = best
@@ -219,16 +219,16 @@ def _refine(normalised: Floats, start: Cameras) -> tuple[Cameras, int]:
 
     def cameras(x: Floats) -> Cameras:
         moved = x[:free].reshape(-1, 6)
-        turned = rotations.matrix_from_rotation_vector(moved[:, :3]) @ turns[1:]
+        rotations_of_others = rotations.matrix_from_rotation_vector(moved[:, :3]) @ turns[1:]
         return (
-            np.concatenate([turns[:1], turned]),
+            np.concatenate([turns[:1], rotations_of_others]),
             np.concatenate([shifts[:1], moved[:, 3:]]),
             x[free:].reshape(n, 3),
         )
 
     def errors(x: Floats) -> Floats:
-        there = _in_cameras(*cameras(x))
-        return (there[..., :2] / there[..., 2:] - normalised).ravel()
+        points = _in_cameras(*cameras(x))
+        return (points[..., :2] / points[..., 2:] - normalised).ravel()
 
     depends = np.zeros((n, m, 2, free + 3 * n), dtype=bool)
     for k in range(1, m):
@@ -247,23 +247,23 @@ def _strong_perspective(normalised: Floats) -> Cameras | None:
     """Return cameras and points from essential matrices with the first image."""
     rays = np.concatenate([normalised, np.ones((*normalised.shape[:2], 1))], axis=2).transpose(1, 0, 2)
     pairs = [_essential(rays[0], each) for each in rays[1:]]
-    shape, most = None, 0.0
-    for (turns, shift), there in zip(pairs, rays[1:], strict=True):
+    shape, best_score = None, 0.0
+    for (turns, shift), second_rays in zip(pairs, rays[1:], strict=True):
         for turn in turns:
-            parallax = float(np.median(np.linalg.norm(np.cross(rays[0] @ turn.T, there), axis=1)))
+            parallax = float(np.median(np.linalg.norm(np.cross(rays[0] @ turn.T, second_rays), axis=1)))
             for t in (shift, -shift):
-                depth = _depths(rays[0] @ turn.T, there, t)
+                depth = _depths(rays[0] @ turn.T, second_rays, t)
                 in_front = (depth > 0) & (depth * (rays[0] @ turn.T)[:, 2] + t[2] > 0)
-                if np.count_nonzero(in_front) * parallax > most:
-                    shape, most = depth[:, None] * rays[0], np.count_nonzero(in_front) * parallax
+                if np.count_nonzero(in_front) * parallax > best_score:
+                    shape, best_score = depth[:, None] * rays[0], np.count_nonzero(in_front) * parallax
     if shape is None:
         return None
     others = [
         min(
-            ((*_translation_to_rays(shape @ turn.T, there), turn) for turn in turns),
+            ((*_translation_to_rays(shape @ turn.T, second_rays), turn) for turn in turns),
             key=lambda found: found[0],
         )
-        for (turns, _), there in zip(pairs, rays[1:], strict=True)
+        for (turns, _), second_rays in zip(pairs, rays[1:], strict=True)
     ]
     return (
         np.array([np.eye(3), *(turn for _, _, turn in others)]),
@@ -272,28 +272,28 @@ def _strong_perspective(normalised: Floats) -> Cameras | None:
     )
 
 
-def _essential(first: Floats, there: Floats) -> tuple[list[Floats], Floats]:
+def _essential(first_rays: Floats, second_rays: Floats) -> tuple[list[Floats], Floats]:
     """Return both rotations (3, 3) and the translation direction (3,) from rays (n, 3) of two cameras."""
-    rows = (there[:, :, None] * first[:, None, :]).reshape(len(first), 9)
+    rows = (second_rays[:, :, None] * first_rays[:, None, :]).reshape(len(first_rays), 9)
     u, _, vt = np.linalg.svd(np.linalg.svd(rows)[2][-1].reshape(3, 3))
     quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     turns = [u @ w @ vt for w in (quarter, quarter.T)]
     return [turn * np.sign(np.linalg.det(turn)) for turn in turns], u[:, 2]
 
 
-def _depths(turned: Floats, there: Floats, shift: Floats) -> Floats:
+def _depths(rotated_rays: Floats, rays: Floats, shift: Floats) -> Floats:
     """Return the depths (n,) in the first camera, whose rays are rotated to the axes of the other one."""
-    across, apart = np.cross(there, turned), np.cross(there, shift)
+    across, apart = np.cross(rays, rotated_rays), np.cross(rays, shift)
     return -np.sum(across * apart, axis=1) / np.maximum(np.sum(across**2, axis=1), 1e-300)
 
 
-def _translation_to_rays(turned: Floats, rays: Floats) -> tuple[float, Floats]:
+def _translation_to_rays(rotated_points: Floats, rays: Floats) -> tuple[float, Floats]:
     """Return the error, and the translation (3,) that moves points (n, 3) onto rays (n, 3)."""
     unit = rays / np.linalg.norm(rays, axis=1, keepdims=True)
     across = np.eye(3) - unit[:, :, None] * unit[:, None, :]
-    shift = -np.linalg.lstsq(across.sum(axis=0), np.einsum("nij,nj->i", across, turned))[0]
-    left = np.linalg.norm(np.einsum("nij,nj->ni", across, turned + shift), axis=1)
-    return float(np.median(left / np.linalg.norm(turned, axis=1))), np.asarray(shift, np.float64)
+    shift = -np.linalg.lstsq(across.sum(axis=0), np.einsum("nij,nj->i", across, rotated_points))[0]
+    left = np.linalg.norm(np.einsum("nij,nj->ni", across, rotated_points + shift), axis=1)
+    return float(np.median(left / np.linalg.norm(rotated_points, axis=1))), np.asarray(shift, np.float64)
 
 
 def _weak_perspective(normalised: Floats) -> Cameras | None:
@@ -385,10 +385,10 @@ def _nearest_rotations(motion: Floats) -> Floats:
 
 def _mean_square_error(normalised: Floats, turns: Floats, shifts: Floats, shape: Floats) -> float:
     """Return the mean square reprojection error; infinite if a point is behind a camera."""
-    there = _in_cameras(turns, shifts, shape)
-    if not (there[..., 2] > 0).all():
+    points = _in_cameras(turns, shifts, shape)
+    if not (points[..., 2] > 0).all():
         return float("inf")
-    return float(np.mean(np.sum((there[..., :2] / there[..., 2:] - normalised) ** 2, axis=2)))
+    return float(np.mean(np.sum((points[..., :2] / points[..., 2:] - normalised) ** 2, axis=2)))
 
 
 def _in_cameras(turns: Floats, shifts: Floats, shape: Floats) -> Floats:

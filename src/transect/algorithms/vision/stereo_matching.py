@@ -46,14 +46,18 @@ def has_shared_texture(
     import cv2
 
     matched = np.isfinite(disparity)
-    here, there = (cv2.filter2D(each, cv2.CV_32F, np.array([[-1.0, 0.0, 1.0]])) for each in (left, right))
+    left_gradient, right_gradient = (
+        cv2.filter2D(each, cv2.CV_32F, np.array([[-1.0, 0.0, 1.0]])) for each in (left, right)
+    )
     rows, columns = disparity.shape
     x = np.arange(columns, dtype=np.float32) - np.where(matched, disparity, np.float32(0))
     y = np.repeat(np.arange(rows, dtype=np.float32)[:, None], columns, axis=1)
-    there = cv2.remap(there, x, y, cv2.INTER_LINEAR)
-    here[~matched] = there[~matched] = 0.0
-    correlation = _window_sums(here * there) / np.sqrt(
-        np.maximum(_window_sums(here * here) * _window_sums(there * there), 1.0)
+    right_gradient = cv2.remap(right_gradient, x, y, cv2.INTER_LINEAR)
+    left_gradient[~matched] = right_gradient[~matched] = 0.0
+    correlation = _window_sums(left_gradient * right_gradient) / np.sqrt(
+        np.maximum(
+            _window_sums(left_gradient * left_gradient) * _window_sums(right_gradient * right_gradient), 1.0
+        )
     )
     count = np.rint(_window_sums(matched.astype(np.float32))).astype(np.uint8)
     return matched & (correlation > _min_correlations(false_alarms)[count])
@@ -165,11 +169,13 @@ def choose_disparity_count(left: Bytes, right: Bytes, search: StereoSearch) -> i
     )
     if min(size) <= RANGE.window_px:
         return widest
-    small, beside = (
+    reduced_left, reduced_right = (
         np.asarray(cv2.resize(each, size, interpolation=cv2.INTER_AREA), np.uint8) for each in (left, right)
     )
     blocks = StereoSearch("block", RANGE.window_px, speckle=20)
-    found = _compute_disparities(small, beside, blocks, _round_up_to_step(widest / RANGE.reduction))
+    found = _compute_disparities(
+        reduced_left, reduced_right, blocks, _round_up_to_step(widest / RANGE.reduction)
+    )
     if not np.isfinite(found).any():
         return widest
     return min(
@@ -207,8 +213,8 @@ def _is_consistent(
     first, second = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
     back = _compute_disparities(first, second, search, count)[:, ::-1]
     columns = np.arange(found.shape[1]) - np.nan_to_num(np.rint(found)).astype(np.int64)
-    there = np.take_along_axis(back, np.clip(columns, 0, found.shape[1] - 1), axis=1)
-    return np.abs(there - found) <= 1
+    matched = np.take_along_axis(back, np.clip(columns, 0, found.shape[1] - 1), axis=1)
+    return np.abs(matched - found) <= 1
 
 
 def _make_matcher(search: StereoSearch, count: int) -> Any:

@@ -186,12 +186,12 @@ def pose_covariance(T_world_camera: ArrayLike, points: ArrayLike, sigma: float) 
     Translation (m), then rotation vector (rad), both in the world; None if the points do not determine it.
     """
     T, known = np.asarray(T_world_camera, np.float64), np.asarray(points, np.float64)
-    away = known - T[:3, 3]
-    by_point = projection_jacobian(away @ T[:3, :3]) @ T[:3, :3].T
+    offsets = known - T[:3, 3]
+    by_point = projection_jacobian(offsets @ T[:3, :3]) @ T[:3, :3].T
     # Derivatives of the point R' (X - p): -R' by p, R' [X - p]x by a rotation exp(phi) R of the camera.
-    jacobian = np.concatenate([-by_point, by_point @ rotations.skew(away)], axis=2).reshape(-1, 6) / sigma
+    jacobian = np.concatenate([-by_point, by_point @ rotations.skew(offsets)], axis=2).reshape(-1, 6) / sigma
     scale = np.repeat(
-        [float(np.median(np.linalg.norm(away, axis=1))), 1.0], 3
+        [float(np.median(np.linalg.norm(offsets, axis=1))), 1.0], 3
     )  # metres and radians of similar size
     jacobian = jacobian * scale
     inverse = _inverse((jacobian.T @ jacobian)[None])[0] * np.outer(scale, scale)

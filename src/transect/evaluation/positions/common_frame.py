@@ -164,9 +164,11 @@ def _fit(
     inside = (path.t_ns >= other.t_ns[0]) & (path.t_ns <= other.t_ns[-1])
     if inside.sum() < MIN_COMMON_TIMES:
         return None
-    there = np.column_stack([np.interp(path.t_ns[inside], other.t_ns, target[:, k]) for k in (0, 1)])
+    target_positions = np.column_stack(
+        [np.interp(path.t_ns[inside], other.t_ns, target[:, k]) for k in (0, 1)]
+    )
     flat = np.zeros((int(inside.sum()), 1))
-    source, goal = np.hstack([metres[inside], flat]), np.hstack([there, flat])
+    source, goal = np.hstack([metres[inside], flat]), np.hstack([target_positions, flat])
     found = None
     if path.frame.upper() not in VIEWS:
         try:
@@ -174,12 +176,12 @@ def _fit(
         except GeometryError:  # at standstill any rotation fits
             found = None
     if found is None:
-        moved, transform = metres + (there - metres[inside]).mean(axis=0), "translation"
+        moved, transform = metres + (target_positions - metres[inside]).mean(axis=0), "translation"
     else:
         moved = found.apply(np.column_stack([metres, np.zeros(len(metres))]))[:, :2]
         turn = np.degrees(np.arctan2(found.rotation[1, 0], found.rotation[0, 0]))
         transform = f"translation and rotation by {turn:.1f} deg"
-    rest = float(np.sqrt(np.mean(np.sum((moved[inside] - there) ** 2, axis=1))))
+    rest = float(np.sqrt(np.mean(np.sum((moved[inside] - target_positions) ** 2, axis=1))))
     notes.append(f"{path.name} is aligned with {other.name} by {transform}, RMS residual {rest:.2g} m")
     return moved
 

@@ -60,10 +60,10 @@ class RecordedPath:
             first, last = (text_from_ns(int(t), self.clock) for t in (self.t_ns.min(), self.t_ns.max()))
             why = f"it was recorded from {first} to {last} ({self.clock})"
             raise UsageError(f"{self.name} has no positions between these times", why=why)
-        turned = self.orientations
+        orientations = self.orientations
         return replace(
             self, t_ns=self.t_ns[keep], places=self.places[keep],
-            orientations=None if turned is None else turned[keep],
+            orientations=None if orientations is None else orientations[keep],
         )  # fmt: skip
 
     def overlaps(self, other: RecordedPath) -> bool:
@@ -106,8 +106,8 @@ def path_of(stream: Stream, name: str) -> RecordedPath:
     heights = places[:, 2]
     usual = float(np.nanmedian(heights)) if np.isfinite(heights).any() else 0.0
     places = np.column_stack([places[:, :2], np.where(np.isfinite(heights), heights, usual)])
-    turned = {"qx", "qy", "qz", "qw"} <= set(stream.columns) and not earth
-    orientations = stream.array("qx", "qy", "qz", "qw") if turned else None
+    has_attitude = {"qx", "qy", "qz", "qw"} <= set(stream.columns) and not earth
+    orientations = stream.array("qx", "qy", "qz", "qw") if has_attitude else None
     return _sort(
         RecordedPath(name, stream.t_ns, places, orientations, EARTH if earth else stream.frame, stream.clock)
     )
@@ -126,18 +126,18 @@ def _sort(path: RecordedPath) -> RecordedPath:
     if not len(known):
         raise StreamError(f"{path.name} has no positions", why="none was measured")
     order = known[np.argsort(path.t_ns[known], kind="stable")]
-    turned = path.orientations
+    orientations = path.orientations
     return replace(
         path, t_ns=path.t_ns[order], places=path.places[order],
-        orientations=None if turned is None else turned[order],
+        orientations=None if orientations is None else orientations[order],
     )  # fmt: skip
 
 
 def guides_of(recording: Recording, frame: str) -> Iterator[RecordedPath]:
     """Yield the tracks of a recording in a frame, by which others can be brought there."""
     for stream in recording:
-        there = EARTH if stream.type is NavFix else stream.frame
-        if stream.type in POSITION_TYPES and there == frame and len(stream):
+        stream_frame = EARTH if stream.type is NavFix else stream.frame
+        if stream.type in POSITION_TYPES and stream_frame == frame and len(stream):
             try:
                 yield path_of(stream, f"{recording.name} {stream.name}")
             except StreamError:  # none of its positions was measured, and it leads nowhere

@@ -28,15 +28,15 @@ def position_stream(recording: Recording) -> Stream:
     and velocities comes after odometry with positions. Of equal streams, the one with most samples.
     """
     on_robot = set(recording.robot.frames.frames) if recording.robot else set[str]()
-    there = [s for s in recording if s.role != "truth"]
-    receivers = [s for s in there if s.type is NavFix]
+    candidates = [s for s in recording if s.role != "truth"]
+    receivers = [s for s in candidates if s.type is NavFix]
     good = [s for s in receivers if velocity_stream(recording, s) or not _drifts(s)]
     kinds = (
         good,
-        [s for s in there if s.type in (Pose, RigidBodyState) and s.frame not in on_robot],
-        [s for s in there if s.type is Odometry and "x" in s.columns],
+        [s for s in candidates if s.type in (Pose, RigidBodyState) and s.frame not in on_robot],
+        [s for s in candidates if s.type is Odometry and "x" in s.columns],
         receivers,
-        [s for s in there if s.type is Odometry and {"vx", "wz"} <= set(s.columns)],
+        [s for s in candidates if s.type is Odometry and {"vx", "wz"} <= set(s.columns)],
     )
     found = next((streams for streams in kinds if any(map(len, streams))), None)
     if found is not None:
@@ -243,14 +243,16 @@ def trajectory_of(stream: Stream) -> Trajectory:
     if is_flat(stream):
         positions[:, 2] = 0.0
     known = np.isfinite(positions).all(axis=1)
-    turned = stream.array(*ATTITUDE)[known] if set(ATTITUDE) <= set(stream.columns) else None
-    if turned is not None and (np.isnan(turned).all() or _is_placeholder(turned, positions[known])):
-        turned = None
+    orientations = stream.array(*ATTITUDE)[known] if set(ATTITUDE) <= set(stream.columns) else None
+    if orientations is not None and (
+        np.isnan(orientations).all() or _is_placeholder(orientations, positions[known])
+    ):
+        orientations = None
     spread = covariances_of(stream)
     return Trajectory(
         stream.t_ns[known],
         positions[known],
-        turned,
+        orientations,
         None if spread is None else spread[known],
         stream.frame,
         stream.child,

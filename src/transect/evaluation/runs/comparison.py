@@ -119,17 +119,17 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
     usual = float(robust.median(np.diff(times))) / NS if len(times) > 1 else 0.0
     positions = [side.trajectory.positions for side in (reference, estimate)]
     straight = any(_is_straight(each) for each in positions)
-    there = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
+    is_same_frame = fed != "not" and reference.trajectory.frame == estimate.trajectory.frame != ""
     level = _is_level(estimate) and reference.trajectory.frame not in DOWN_IS_Y
     sides, trees = (reference.trajectory, estimate.trajectory), (reference.frames, estimate.frames)
-    turned = all(side.orientations is not None for side in sides)
-    by_first_pose = straight and turned and not level and not are_unrelated(*sides, *trees)
+    have_attitudes = all(side.orientations is not None for side in sides)
+    by_first_pose = straight and have_attitudes and not level and not are_unrelated(*sides, *trees)
     by_direction = (
-        not level and not turned and any(_is_straight(each, MIN_EXTENT_RATIO) for each in positions)
+        not level and not have_attitudes and any(_is_straight(each, MIN_EXTENT_RATIO) for each in positions)
     )
     asked = EvaluationSettings(
         align="none"
-        if there
+        if is_same_frame
         else "origin"
         if by_first_pose
         else "line"

@@ -37,8 +37,8 @@ def find_ways(folder: Path, places: PlaceMap) -> TrajectoryComparison | None:
         return TrajectoryComparison(drawn, np.zeros((0, 2)))
     T_map_world = se3.invert(corrected.alignment["matrix"])
     truth = _find_true_way(after, corrected, T_map_world)
-    off = (_measure_error(odometry, T_map_world), _measure_error(corrected, T_map_world))
-    return TrajectoryComparison(drawn, truth, off)
+    errors = (_measure_error(odometry, T_map_world), _measure_error(corrected, T_map_world))
+    return TrajectoryComparison(drawn, truth, errors)
 
 
 def _join_firsts(before: Trajectory, after: Trajectory) -> Floats | None:
@@ -57,13 +57,13 @@ def _load_judged(path: Path) -> Result | None:
 
 def _find_true_way(after: Trajectory, judged: Result, T_map_world: Floats) -> Floats:
     """Return where the body truly was (n, 2), m in the map: as far beside its way as the judged point was."""
-    off = (judged.arrays["reference"] - judged.arrays["aligned"]) @ T_map_world[:3, :3].T
+    errors = (judged.arrays["reference"] - judged.arrays["aligned"]) @ T_map_world[:3, :3].T
     start, times = after.t_ns[0], judged.arrays["t_ns"]
     way = [np.interp(times - start, after.t_ns - start, after.positions[:, axis]) for axis in (0, 1)]
-    return np.column_stack(way) + off[:, :2]
+    return np.column_stack(way) + errors[:, :2]
 
 
 def _measure_error(result: Result, T_map_world: Floats) -> float:
     """Return the root mean square of the errors in the plane of the map, m: a planar one knows no heights."""
-    off = (result.arrays["aligned"] - result.arrays["reference"]) @ T_map_world[:3, :3].T
-    return float(np.sqrt(np.mean(np.sum(off[:, :2] ** 2, axis=1))))
+    errors = (result.arrays["aligned"] - result.arrays["reference"]) @ T_map_world[:3, :3].T
+    return float(np.sqrt(np.mean(np.sum(errors[:, :2] ** 2, axis=1))))

@@ -52,7 +52,9 @@ def _warn_of_source(run: Run, truth: Stream) -> tuple[str, ...]:
     if not same:
         return ()
     warning = f"not independent: {truth.name} was made from {source}, and the run used {' and '.join(same)}"
-    return (f"{warning}; errors of that sensor are in both: this is how well they fit, not how true they are",)
+    return (
+        f"{warning}; errors of that sensor are in both: this is how well they fit, not how true they are",
+    )
 
 
 def _find_fed(reference: Input, run: Run, recording: Recording) -> tuple[list[str], Mask]:
@@ -80,9 +82,13 @@ def _find_shared(reference: Trajectory, stream: Stream) -> Ints:
         given = trajectory_of(stream)
     except TransectError:  # odometry that is no positions, or a receiver without a fix
         return nothing
-    _, ours, theirs = np.intersect1d(reference.t_ns, given.t_ns, return_indices=True)
-    enough = 2 * len(ours) > len(given)
-    return ours if enough and _is_same_track(reference.positions[ours], given.positions[theirs]) else nothing
+    _, reference_rows, given_rows = np.intersect1d(reference.t_ns, given.t_ns, return_indices=True)
+    enough = 2 * len(reference_rows) > len(given)
+    return (
+        reference_rows
+        if enough and _is_same_track(reference.positions[reference_rows], given.positions[given_rows])
+        else nothing
+    )
 
 
 def _is_same_track(a: Floats, b: Floats) -> bool:
@@ -95,9 +101,15 @@ def _is_same_track(a: Floats, b: Floats) -> bool:
 
 
 def _part(path: Trajectory, kept: Mask) -> Trajectory:
-    turned, spread = (None if each is None else each[kept] for each in (path.orientations, path.covariances))
+    orientations, covariances = (
+        None if each is None else each[kept] for each in (path.orientations, path.covariances)
+    )
     return replace(
-        path, t_ns=path.t_ns[kept], positions=path.positions[kept], orientations=turned, covariances=spread
+        path,
+        t_ns=path.t_ns[kept],
+        positions=path.positions[kept],
+        orientations=orientations,
+        covariances=covariances,
     )
 
 

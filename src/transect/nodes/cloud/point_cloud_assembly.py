@@ -129,13 +129,16 @@ def _clouds(first: PointCloud | None, second: PointCloud) -> tuple[PointCloud, P
 
 
 def _average(
-    first: PointCloud, second: PointCloud, ours: tuple[Ints, Floats], theirs: tuple[Ints, Floats]
+    first: PointCloud,
+    second: PointCloud,
+    first_matches: tuple[Ints, Floats],
+    second_matches: tuple[Ints, Floats],
 ) -> PointCloud:
     """Return the replaced points of the first cloud, then the displaced other points of both."""
-    moved_first, rest_first = displace(first.points, *ours)
-    moved_second, rest_second = displace(second.points, *theirs)
-    rows = np.concatenate([ours[0], rest_first, len(first) + rest_second])
-    points = np.concatenate([ours[1], moved_first, moved_second])
+    moved_first, rest_first = displace(first.points, *first_matches)
+    moved_second, rest_second = displace(second.points, *second_matches)
+    rows = np.concatenate([first_matches[0], rest_first, len(first) + rest_second])
+    points = np.concatenate([first_matches[1], moved_first, moved_second])
     fields = {name: values[rows] for name, values in join_fields(first, second).items()}
     return replace(second, points=points, fields=fields)
 

@@ -188,7 +188,7 @@ class KltTracker(FeaturesTracking2D):
         import cv2
 
         cv: Any = cv2  # its stubs require an initial guess
-        there, status, _ = cv.calcOpticalFlowPyrLK(
+        tracked, status, _ = cv.calcOpticalFlowPyrLK(
             one,
             other,
             points,
@@ -197,7 +197,7 @@ class KltTracker(FeaturesTracking2D):
             maxLevel=self.levels,
             minEigThreshold=self.texture,
         )
-        return there, np.ravel(status) == 1
+        return tracked, np.ravel(status) == 1
 
 
 def _is_inside(points: Singles, image: Image) -> Mask:

@@ -217,8 +217,8 @@ def stereo_tracks(
     pixels = find_corners(before.left, np.zeros((0, 2)), cell, reduction=2)
     guess = coarse_disparities(before.left, before.right, pixels, max_disparity_ratio * before.left.shape[1])
     pixels, guess = pixels[np.isfinite(guess)], guess[np.isfinite(guess)]
-    beside = np.stack([guess, np.zeros_like(guess)], axis=1)
-    right, seen = track_points(before.left, before.right, pixels, pixels - beside)
+    offsets = np.stack([guess, np.zeros_like(guess)], axis=1)
+    right, seen = track_points(before.left, before.right, pixels, pixels - offsets)
     pixels, right = pixels[seen], right[seen]
     moved, seen = track_points(before.left, now.left, pixels, pixels)
     pixels, right, moved = pixels[seen], right[seen], moved[seen]
