@@ -34,9 +34,8 @@ import pyarrow as pa
 from transect.base import clocks, files
 from transect.errors import ParseError, TransectError, UsageError
 from transect.recording import arrow, parquet
-from transect.recording.open_source import source_of
 from transect.recording.place_maps import MERGED
-from transect.recording.source import FileSource, Source
+from transect.recording.source import FileSource, Source, source_of
 
 from .context import Conclusion, KeptMap
 from .digest import Trace

@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from .concatenation import join
     from .frames import FrameTree
     from .losses import Loss, Parsed
-    from .open_source import source_of
     from .recording import Recording, Robot
-    from .source import Source
+    from .source import Source, source_of
     from .stream import Role, Sample, Stream, Timing, stream_of_values
 
 __all__ = [
@@ -36,8 +35,7 @@ __getattr__ = importer(
         "concatenation": ("join",),
         "losses": ("Loss", "Parsed"),
         "recording": ("Recording", "Robot"),
-        "open_source": ("source_of",),
-        "source": ("Source",),
+        "source": ("Source", "source_of"),
         "stream": ("Role", "Sample", "Stream", "Timing", "stream_of_values"),
     },
 )

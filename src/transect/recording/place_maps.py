@@ -30,8 +30,7 @@ from transect.errors import GeometryError, ParseError, TransectError, Unsupporte
 from transect.types.places import Anchor, Edges, Observation, PlaceMap
 
 from . import arrow, parquet
-from .open_source import source_of
-from .source import Source
+from .source import Source, source_of
 
 MAP, KEYFRAMES, EDGES = "map.json", "keyframes.parquet", "edges.parquet"
 FOLDER = "map"
