@@ -210,7 +210,7 @@ def test_a_file_name_never_leads_elsewhere(name: str) -> None:
             "'x', and no number",
         ),
         (("x.csv", "../x.csv"), "leads elsewhere"),
-        (("Record_Delimited>", "Record_Other>"), "does not say what a record is"),
+        (("Record_Delimited>", "Record_Other>"), "has no Record_\\* element"),
         (("</records>", "</record>"), "well-formed"),
         (("<Product_Obs", "<!DOCTYPE a [<!ENTITY b 'c'>]><Product_Obs"), "document type"),
     ],

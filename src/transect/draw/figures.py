@@ -114,22 +114,24 @@ class Title:
 
 def fit_title(title: str, width_in: float, *, size_pt: float = 11.0, min_size_pt: float = 8.0) -> Title:
     """Shrink a title down to `min_size_pt`, then break its lines, so that it fits into a figure's width."""
-    room = POINTS_PER_INCH * width_in * (1 - 2 * TITLE_MARGIN_RATIO)
+    width_pt = POINTS_PER_INCH * width_in * (1 - 2 * TITLE_MARGIN_RATIO)
     lines = title.split("\n")
     widest = max(_text_width(line, size_pt) for line in lines)
-    size = float(np.clip(size_pt * room / max(widest, 1.0), min_size_pt, size_pt))
-    lines = [part for line in lines for part in break_text(line, room, size)]
+    size = float(np.clip(size_pt * width_pt / max(widest, 1.0), min_size_pt, size_pt))
+    lines = [part for line in lines for part in break_text(line, width_pt, size)]
     return Title("\n".join(lines), size, (len(lines) - 1) * 1.25 * size / POINTS_PER_INCH)
 
 
-def break_text(text: str, room: float, size: float) -> list[str]:
-    """Break a line into parts no wider than `room` (points): after a space or punctuation, else anywhere."""
-    if _text_width(text, size) <= room or len(text) < 2:
+def break_text(text: str, width_pt: float, size: float) -> list[str]:
+    """Break a line into parts no wider than `width_pt`: after a space or punctuation, else anywhere."""
+    if _text_width(text, size) <= width_pt or len(text) < 2:
         return [text]
-    fitting = next(n for n in range(len(text) - 1, 0, -1) if n == 1 or _text_width(text[:n], size) <= room)
-    signs = [n for n in range(1, fitting + 1) if not text[n - 1].isalnum()]
-    end = signs[-1] if signs and signs[-1] > fitting // 3 else fitting
-    return [text[:end].rstrip(), *break_text(text[end:].lstrip(), room, size)]
+    fitting = next(
+        n for n in range(len(text) - 1, 0, -1) if n == 1 or _text_width(text[:n], size) <= width_pt
+    )
+    break_positions = [n for n in range(1, fitting + 1) if not text[n - 1].isalnum()]
+    end = break_positions[-1] if break_positions and break_positions[-1] > fitting // 3 else fitting
+    return [text[:end].rstrip(), *break_text(text[end:].lstrip(), width_pt, size)]
 
 
 def _text_width(text: str, size: float) -> float:
@@ -142,15 +144,15 @@ def _text_width(text: str, size: float) -> float:
 
 def add_legend_below(figure: Figure, columns: int, rows: int) -> None:
     """Put one legend for all panels below them, and increase the figure's height by its rows."""
-    before, outside = figure.get_figheight(), figure.get_layout_engine() is not None
+    before, has_layout = figure.get_figheight(), figure.get_layout_engine() is not None
     height = before + LEGEND_ROW_IN * rows
     figure.set_figheight(height)
-    if not outside:
+    if not has_layout:
         edges = figure.subplotpars
         bottom, top = edges.bottom * before + LEGEND_ROW_IN * rows, (1 - edges.top) * before
         figure.subplots_adjust(bottom=bottom / height, top=1 - top / height)
-    place = "outside lower center" if outside else "lower center"
-    figure.legend(loc=place, ncols=columns, frameon=False, fontsize=8)
+    location = "outside lower center" if has_layout else "lower center"
+    figure.legend(loc=location, ncols=columns, frameon=False, fontsize=8)
 
 
 def save_figure(figure: Figure, path: Path | str, dpi: int = 150, colours: int | None = None) -> None:
@@ -245,6 +247,14 @@ class LabelSettings:
     distances: tuple[float, ...] = (0.9, 1.5, 2.3, 3.3, 4.6, 6.2, 8.2, 10.6, 13.5)
     directions: int = 24
     rounds: int = 3  # each label is placed again, with all others in place
+    # Radius around a point in which marks crowd it, margin of a label to marks, and of a leader to marks, in
+    # heights of a line of text
+    crowding_radius: float = 4.0
+    mark_margin: float = 0.25
+    leader_margin: float = 0.3
+    leader_start: float = 3.0  # marks nearer to the label's point do not count, in leader margins
+    label_margin: float = 0.15  # between two labels, in heights of the label
+    leader_samples: int = 24  # samples along a leader, to find labels over it
     # Costs
     label_over_label: float = 1000.0  # or outside the picture
     label_over_mark: float = 6.0
@@ -257,7 +267,7 @@ class LabelSettings:
 LABELS = LabelSettings()
 
 
-def write_names(
+def draw_labels(
     ax: Any,
     names: Sequence[str],
     anchors: Floats,
@@ -274,7 +284,7 @@ def write_names(
     ax : Axes
         Of a figure that was laid out.
     anchors, marks, bounds
-        See `place_names`; in points (1/72 inch) of the figure.
+        See `place_labels`; in points (1/72 inch) of the figure.
     margin : float
         Points that are added to the width and height of a name.
     **style
@@ -289,11 +299,11 @@ def write_names(
     ]
     boxes = [Text.get_window_extent(note) for note in notes]  # an annotation's own extent includes its line
     sizes = np.array([(box.width, box.height) for box in boxes]) * 72 / ax.figure.dpi + margin
-    for note, centre in zip(notes, place_names(anchors, sizes, marks, bounds), strict=True):
+    for note, centre in zip(notes, place_labels(anchors, sizes, marks, bounds), strict=True):
         note.set_position(tuple(centre))
 
 
-def place_names(anchors: Floats, sizes: Floats, marks: Floats, bounds: Bounds) -> Floats:
+def place_labels(anchors: Floats, sizes: Floats, marks: Floats, bounds: Bounds) -> Floats:
     """Choose the positions of labels.
 
     Greedy and deterministic: each label takes the candidate position of least cost, the most crowded point
@@ -318,11 +328,14 @@ def place_names(anchors: Floats, sizes: Floats, marks: Floats, bounds: Bounds) -
     centres = np.array(anchors, dtype=np.float64).reshape(-1, 2)
     if not len(centres):
         return centres
-    line = float(np.median(sizes[:, 1]))
+    line_height = float(np.median(sizes[:, 1]))
     marks = np.concatenate([marks[np.isfinite(marks).all(axis=1)], anchors])
-    order = _sort_by_crowding(anchors, marks, line)
-    candidates = [_candidates(anchor, size, line) for anchor, size in zip(anchors, sizes, strict=True)]
-    own = [_own_cost(candidates[k], anchors[k], sizes[k], marks, bounds, line) for k in range(len(anchors))]
+    order = _sort_by_crowding(anchors, marks, line_height)
+    candidates = [_candidates(anchor, size, line_height) for anchor, size in zip(anchors, sizes, strict=True)]
+    own_costs = [
+        _own_cost(candidates[k], anchors[k], sizes[k], marks, bounds, line_height)
+        for k in range(len(anchors))
+    ]
     placed: list[int] = []
     for k in order * LABELS.rounds:
         placed = [other for other in placed if other != k]
@@ -330,23 +343,23 @@ def place_names(anchors: Floats, sizes: Floats, marks: Floats, bounds: Bounds) -
             _pair_cost(candidates[k], anchors[k], sizes[k], anchors[other], centres[other], sizes[other])
             for other in placed
         ]
-        centres[k] = candidates[k][int(np.argmin(np.sum([own[k], *pair_costs], axis=0)))]
+        centres[k] = candidates[k][int(np.argmin(np.sum([own_costs[k], *pair_costs], axis=0)))]
         placed.append(k)
     return centres
 
 
-def _sort_by_crowding(anchors: Floats, marks: Floats, line: float) -> list[int]:
-    near = np.linalg.norm(anchors[:, None] - marks[None], axis=-1) < 4 * line
+def _sort_by_crowding(anchors: Floats, marks: Floats, line_height: float) -> list[int]:
+    near = np.linalg.norm(anchors[:, None] - marks[None], axis=-1) < LABELS.crowding_radius * line_height
     return np.argsort(-near.sum(axis=1), kind="stable").tolist()
 
 
-def _candidates(anchor: Floats, size: Floats, line: float) -> Floats:
+def _candidates(anchor: Floats, size: Floats, line_height: float) -> Floats:
     """Return centres (s, 2) of a label around its point, its nearest edge at each of the distances."""
     angle = np.arange(LABELS.directions) * (2 * np.pi / LABELS.directions)
     direction = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     # from the centre of a box to its rim in that direction
     half_extent = np.min(size / 2 / np.maximum(np.abs(direction), 1e-9), axis=-1)
-    distance = half_extent[None] + line * np.asarray(LABELS.distances)[:, None]
+    distance = half_extent[None] + line_height * np.asarray(LABELS.distances)[:, None]
     return (anchor + distance[..., None] * direction).reshape(-1, 2)
 
 
@@ -356,18 +369,18 @@ def _own_cost(
     size: Floats,
     marks: Floats,
     bounds: Bounds,
-    line: float,
+    line_height: float,
 ) -> Floats:
     """Return the cost (s,) of each candidate position, other labels disregarded."""
     half = size / 2
     low, high = candidates - half, candidates + half
     outside = (low < bounds[:2]).any(axis=1) | (high > bounds[2:]).any(axis=1)
-    margin = 0.25 * line
+    margin = LABELS.mark_margin * line_height
     hidden = ((marks > low[:, None] - margin) & (marks < high[:, None] + margin)).all(axis=-1).sum(axis=1)
     gap = np.linalg.norm(np.maximum(np.abs(candidates - anchor) - half, 0.0), axis=1)
-    crossed = _near_line(marks, anchor, candidates, 0.3 * line).sum(axis=1)
+    crossed = _near_line(marks, anchor, candidates, LABELS.leader_margin * line_height).sum(axis=1)
     cost = LABELS.label_over_label * outside + LABELS.label_over_mark * hidden
-    return cost + LABELS.leader_over_mark * crossed + LABELS.distance * gap / line
+    return cost + LABELS.leader_over_mark * crossed + LABELS.distance * gap / line_height
 
 
 def _near_line(points: Floats, start: Floats, ends: Floats, within: float) -> NDArray[np.bool_]:
@@ -378,7 +391,7 @@ def _near_line(points: Floats, start: Floats, ends: Floats, within: float) -> ND
     offset = points - start
     ahead = offset @ unit.T
     aside = np.abs(offset[:, :1] * unit[:, 1] - offset[:, 1:] * unit[:, 0])
-    return ((aside < within) & (ahead > 3 * within) & (ahead < length[:, 0])).T
+    return ((aside < within) & (ahead > LABELS.leader_start * within) & (ahead < length[:, 0])).T
 
 
 def _pair_cost(
@@ -386,12 +399,12 @@ def _pair_cost(
 ) -> Floats:
     """Return the cost (s,) of each candidate position next to a label that is placed already."""
     separation = np.abs(candidates - other) - (size + other_size) / 2
-    over = (separation < 0.15 * size[1]).all(axis=1)
-    steps = np.linspace(0.0, 1.0, 24)[:, None]
-    line = other_anchor + steps * (other - other_anchor)
-    under_leader = (np.abs(line[None] - candidates[:, None]) < size / 2).all(axis=-1).any(axis=-1)
-    own_line = anchor + steps[None] * (candidates - anchor)[:, None]
-    leader_over = (np.abs(own_line - other) < other_size / 2).all(axis=-1).any(axis=-1)
+    over = (separation < LABELS.label_margin * size[1]).all(axis=1)
+    steps = np.linspace(0.0, 1.0, LABELS.leader_samples)[:, None]
+    leader = other_anchor + steps * (other - other_anchor)
+    under_leader = (np.abs(leader[None] - candidates[:, None]) < size / 2).all(axis=-1).any(axis=-1)
+    own_leader = anchor + steps[None] * (candidates - anchor)[:, None]
+    leader_over = (np.abs(own_leader - other) < other_size / 2).all(axis=-1).any(axis=-1)
     crossed = _cross(anchor, candidates, other_anchor, other)
     cost = LABELS.label_over_label * over + LABELS.leader_over_label * (1.0 * under_leader + leader_over)
     return cost + LABELS.leader_over_leader * crossed

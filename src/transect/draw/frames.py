@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from transect.base.arrays import Floats
 from transect.errors import FrameError, GeometryError
 
-from .figures import INK, QUIET, figure_class, write_names
+from .figures import INK, QUIET, draw_labels, figure_class
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -210,7 +210,7 @@ def _draw_space(
             segments.append(ends)
     for matrix in shown.values():
         segments += _draw_axes(ax, matrix, size)
-    _write_names(figure, ax, shown, segments)
+    _draw_names(figure, ax, shown, segments)
     caption = f"axes {size:g} m long" + (", z of the root points down" if z_down else "")
     ax.text2D(0.5, 0.0, caption, transform=ax.transAxes, ha="center", fontsize=8.5, color=QUIET)
 
@@ -242,7 +242,7 @@ def _fit(ax: Any, placed: Mapping[str, Floats], size: float) -> None:
     ax.set_box_aspect(high - low, zoom=1.1)
 
 
-def _write_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], segments: Sequence[Floats]) -> None:
+def _draw_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], segments: Sequence[Floats]) -> None:
     """Label each frame, with a leader line."""
     figure.draw_without_rendering()  # projections are known only after the layout
     anchors = _on_paper(figure, ax, np.stack([matrix[:3, 3] for matrix in placed.values()]))
@@ -253,7 +253,7 @@ def _write_names(figure: Figure, ax: Any, placed: Mapping[str, Floats], segments
     bounds = (frame.x0 * width, frame.y0 * height + 14, frame.x1 * width, frame.y1 * height)
     box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.75}
     style: dict[str, Any] = {"fontsize": 9.5, "color": INK, "zorder": 6, "arrowprops": LEADER, "bbox": box}
-    write_names(ax, list(placed), anchors, np.concatenate(marks), bounds, **style)
+    draw_labels(ax, list(placed), anchors, np.concatenate(marks), bounds, **style)
 
 
 def _on_paper(figure: Figure, ax: Any, points: Floats) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from transect.base.arrays import Floats
 
-from .figures import INK, QUIET, figure_class, write_names
+from .figures import INK, QUIET, draw_labels, figure_class
 from .frames import AXIS_COLOURS
 
 if TYPE_CHECKING:
@@ -245,10 +245,10 @@ def _draw_triads(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequen
             ax.plot(*line.T, color=colour, lw=2.4, solid_capstyle="round", zorder=5)
         ax.plot(*triad.origin, "o", color="white", mec=INK, mew=0.8, ms=4.5, zorder=6)
     figure.draw_without_rendering()
-    _write_names(figure, ax, triads, dots)
+    _draw_names(figure, ax, triads, dots)
 
 
-def _write_names(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequence[Dots]) -> None:
+def _draw_names(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequence[Dots]) -> None:
     def on_paper(pixels: Floats) -> Floats:
         return np.asarray(ax.transData.transform(pixels), dtype=np.float64) * 72 / figure.dpi
 
@@ -258,7 +258,7 @@ def _write_names(figure: Figure, ax: Axes, triads: Sequence[Triad], dots: Sequen
     lines = [on_paper(line) for triad in triads for line in triad.axes]
     box = ax.get_window_extent()
     left, bottom, right, top = (float(v) * 72 / figure.dpi for v in (box.x0, box.y0, box.x1, box.y1))
-    write_names(
+    draw_labels(
         ax,
         [triad.name for triad in triads],
         anchors,

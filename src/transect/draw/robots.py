@@ -18,7 +18,7 @@ from transect.base.arrays import Floats
 from transect.errors import UsageError, did_you_mean
 from transect.geometry.planar import hull_of
 
-from .figures import INK, QUIET, figure_class, write_names
+from .figures import INK, QUIET, draw_labels, figure_class
 from .frames import AXIS_COLOURS, LEADER
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _draw_view(figure: Figure, sheet: _Sheet, name: str) -> None:
         taken += _write_on_solids(ax, projection, scene.solids, 1 / sheet.scale)
     if name != "front" or len(sheet.views) == 1:
         marks = np.concatenate([_marks(scene, projection, SHEET.frame_axis / sheet.scale), *taken])
-        _write_names(figure, ax, scene, projection, marks)
+        _draw_names(figure, ax, scene, projection, marks)
 
 
 def _draw_solid(ax: Axes, projection: Floats, solid: RobotSolid) -> None:
@@ -334,7 +334,7 @@ def _write_on_solids(ax: Axes, projection: Floats, solids: Sequence[RobotSolid],
     return taken
 
 
-def _write_names(figure: Figure, ax: Axes, scene: RobotScene, projection: Floats, marks: Floats) -> None:
+def _draw_names(figure: Figure, ax: Axes, scene: RobotScene, projection: Floats, marks: Floats) -> None:
     """Label the frames; frames at one position share a label."""
     shared: dict[tuple[float, float], list[str]] = {}
     for name, pose in scene.poses.items():
@@ -349,7 +349,7 @@ def _write_names(figure: Figure, ax: Axes, scene: RobotScene, projection: Floats
     frame = ax.get_window_extent()
     bounds = (frame.x0 * points, frame.y0 * points, frame.x1 * points, frame.y1 * points - 14)
     style: dict[str, Any] = {"fontsize": 8.5, "color": INK, "zorder": 11, "arrowprops": LEADER}
-    write_names(
+    draw_labels(
         ax, list(map(_short, shared.values())), anchors, on_paper(marks), bounds, bbox=_patch(), **style
     )
 

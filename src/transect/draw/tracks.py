@@ -13,7 +13,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Ints
 
-from .figures import INK, new_figure, place_names
+from .figures import INK, new_figure, place_labels
 from .ground import GroundLayer, draw_ground, widen
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def _write_names(
     marks = np.concatenate(
         [pixel(track.points[:: max(1, len(track.points) // 400)]) for track in tracks] or [np.zeros((0, 2))]
     )
-    centres = place_names(pixel(np.array(anchors)), sizes, marks, (box.x0, box.y0, box.x1, box.y1))
+    centres = place_labels(pixel(np.array(anchors)), sizes, marks, (box.x0, box.y0, box.x1, box.y1))
     halo = [patheffects.withStroke(linewidth=2.8, foreground="white")]
     for text, centre, anchor, ink in zip(texts, centres, anchors, inks, strict=True):
         axes.annotate(

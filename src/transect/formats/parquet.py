@@ -1,6 +1,6 @@
 """Parquet, one file per stream, units in the metadata, with a recording.yaml that opens the folder again.
 
-A table that a run wrote says itself what it is, and opens alone.
+A table that a run wrote has its description in the metadata, and needs no recording.yaml.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from .shared.rows import only_file
 
 
 def read(source: Source) -> Recording:
-    """Read one table that describes itself in its metadata, such as outputs of a run."""
+    """Read one table with a description in its metadata, such as an output of a run."""
     if not recognise_parquet(source):
-        raise _unsaid(source)
+        raise _missing_description_error(source)
     name = only_file(source)
-    said = _about(source, name)
+    metadata = _read_metadata(source, name)
     stream = Stream(
-        said.get("port") or source.stem,
-        type_named(said.get("type", "")) or Record,
+        metadata.get("port") or source.stem,
+        type_named(metadata.get("type", "")) or Record,
         lambda: cache.parse(source, name, "parquet/1", partial(_parse, file=name), text=False),
-        clock=said.get("clock", "utc"),
+        clock=metadata.get("clock", "utc"),
         role="derived",
-        frame=said.get("frame", ""),
-        child=said.get("child", ""),
+        frame=metadata.get("frame", ""),
+        child=metadata.get("child", ""),
     )
     return Recording(source.stem, (stream,), format="parquet", source=source)
 
 
-def _about(source: Source, name: str) -> dict[str, Any]:
+def _read_metadata(source: Source, name: str) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     try:
         schema = pq.read_schema(arrow.reader_of(source.buffer(name)))
-        said = json.loads((schema.metadata or {}).get(parquet.STREAM_METADATA_KEY, b"null"))
+        metadata = json.loads((schema.metadata or {}).get(parquet.STREAM_METADATA_KEY, b"null"))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ParseError(f"{name} cannot be read as Parquet", where=name, why=str(error)) from error
-    if not isinstance(said, dict) or said.get("clock") not in CLOCKS:
-        raise _unsaid(source)
-    return {key: value for key, value in said.items() if isinstance(value, str)}
+    if not isinstance(metadata, dict) or metadata.get("clock") not in CLOCKS:
+        raise _missing_description_error(source)
+    return {key: value for key, value in metadata.items() if isinstance(value, str)}
 
 
-def _unsaid(source: Source) -> UnsupportedError:
+def _missing_description_error(source: Source) -> UnsupportedError:
     return UnsupportedError(
         "a Parquet file alone does not say what its columns are",
         where=str(source.path),
@@ -78,7 +78,7 @@ def _encode(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
     sink = pa.BufferOutputStream()
     parquet.write_table(table, sink)
     names = {name: name for name in table.column_names}
-    reading = times_of(table, names)
+    description = times_of(table, names)
     if PAYLOAD in names:
-        reading["columns"] = {name: name for name in names if name not in (T_NS, LOG_NS)}
-    return sink.getvalue().to_pybytes(), reading, []
+        description["columns"] = {name: name for name in names if name not in (T_NS, LOG_NS)}
+    return sink.getvalue().to_pybytes(), description, []

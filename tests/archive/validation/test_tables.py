@@ -344,7 +344,7 @@ def test_complex_numbers_have_no_range_and_a_file_that_ends_too_early_is_told(tm
     ("before", "after", "what"),
     [
         ("Comma", "Slash", "'Slash' is no field delimiter"),
-        ("<records>2", "<records>two", "records is 'two', and no count"),
+        ("<records>2", "<records>two", "records is 'two', not a count"),
         ("<records>2</records>", "", "records is missing"),
         ("Record_Delimited>", "Record_Character>", "Field_Character"),
     ],

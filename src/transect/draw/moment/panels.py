@@ -10,7 +10,7 @@ import numpy as np
 
 from transect.base.arrays import Floats, Mask
 
-from ..figures import INK, place_names
+from ..figures import INK, place_labels
 from ..overlay import SOFT
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def draw_landmarks(
     anchors = positions[is_inside(positions)]
     sizes = np.array([(PANEL.letter_width * len(name), PANEL.letter_height) for name in known])
     bounds = (*(low * scale).tolist(), *(high * scale).tolist())
-    centres = place_names(anchors * scale, sizes, marks[is_inside(marks)] * scale, bounds) / scale
+    centres = place_labels(anchors * scale, sizes, marks[is_inside(marks)] * scale, bounds) / scale
     ax.plot(*anchors.T, "+", ms=8, mew=1.1, color=LANDMARK_COLOUR, zorder=6)
     box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
     line = {"arrowstyle": "-", "color": LANDMARK_COLOUR, "lw": 0.5, "shrinkA": 0, "shrinkB": 3}

@@ -1,12 +1,12 @@
 """The CSV files of a drive: poses of the sensors, inertial data, pulses of a wheel.
 
-Poses are in metres east, north and up of a fixed point. The matrices of the development kit turn axes, not
-vectors: ``R_enu_sensor = Rx(-roll) Ry(-pitch) Rz(-heading)``.
+Poses are in metres east, north and up of a fixed point. The matrices of the development kit are passive
+rotations (of the axes): ``R_enu_sensor = Rx(-roll) Ry(-pitch) Rz(-heading)``.
 
 In the first release poses are in UTM, and roll and pitch mean something else: they are those of the car, with
-the signs changed: ``R_utm_applanix = Rz(-heading) Rx(-pitch) Ry(-roll)``. Read by the formula above, the car
-would not drive where it points. The turn rates about x and y are rotated by the heading once too often there;
-they are left out.
+the signs changed: ``R_utm_applanix = Rz(-heading) Rx(-pitch) Ry(-roll)``. By the formula above, heading and
+velocity would disagree. The turn rates about x and y are rotated by the heading once too often there; they
+are left out.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ VELOCITY = ("vel_east", "vel_north", "vel_up")
 ANGLES = ("roll", "pitch", "heading")
 RATES = ("angvel_x", "angvel_y", "angvel_z")
 POSE = (*POSITION, *VELOCITY, *ANGLES, *RATES)
-FURTHER = {"accelx": "ax", "accely": "ay", "accelz": "az", "latitude": "lat", "longitude": "lon"}
-"""Further columns of some files and our names: accelerations without gravity, and geodetic positions."""
+EXTRA_COLUMNS = {"accelx": "ax", "accely": "ay", "accelz": "az", "latitude": "lat", "longitude": "lon"}
+"""Extra columns of some files, and their names here: accelerations without gravity, geodetic positions."""
 UNITS = {**RigidBodyState.units(), "ax": "m/s2", "ay": "m/s2", "az": "m/s2", "lat": "rad", "lon": "rad"}
 INERTIAL = {
     **{f"gyro_{axis}": (f"angvel_{axis}", f"w{axis}") for axis in "xyz"},
@@ -49,8 +49,8 @@ MIN_UTM_NORTHING_M = 1e6
 """Toronto is at 4.8e6 m in UTM; coordinates relative to a fixed point are much smaller."""
 MIN_UNIX_NS = 100_000_000 * NS
 """1973; earlier times are in another unit."""
-GRAVITY_M_S2 = (7.0, 13.0)
-"""m/s2; range of accelerometers at rest, unless gravity was removed."""
+REST_ACCELERATION_RANGE_M_S2 = (7.0, 13.0)
+"""Range of accelerometers at rest, unless gravity was removed."""
 
 
 def read_table(source: Source, file: str) -> Parsed:
@@ -75,15 +75,15 @@ def parse_table(content: Content, file: str) -> Iterator[Parsed]:
 
 
 def in_one_unit(t_ns: Ints, first: Ints) -> Mask:
-    """Return (n,) which times are in the unit of the first (1,); all, where that is no time of day."""
+    """Return (n,) which times are in the unit of the first (1,); all, if the first is no Unix time."""
     return (t_ns >= MIN_UNIX_NS) | (first < MIN_UNIX_NS).any()
 
 
 def columns_of(table: pa.Table, names: tuple[str, ...]) -> Floats:
-    """Return (n, k) columns of a table, NaN for those that it has not."""
-    nothing = np.full(table.num_rows, np.nan)
+    """Return (n, k) columns of a table, NaN for those that are missing."""
+    missing = np.full(table.num_rows, np.nan)
     known = table.column_names
-    return np.column_stack([arrow.numbers(table, name) if name in known else nothing for name in names])
+    return np.column_stack([arrow.numbers(table, name) if name in known else missing for name in names])
 
 
 def _read_converted(
@@ -94,7 +94,7 @@ def _read_converted(
     names: tuple[str, ...],
     units: dict[str, str],
 ) -> Parsed:
-    """Return a CSV file whose columns are converted as it is parsed; it should have those called `names`."""
+    """Return a CSV file, its columns converted while it is parsed; missing ones of `names` are a loss."""
 
     def build(content: Content) -> Iterator[Parsed]:
         for parsed in parse_table(content, file):
@@ -118,7 +118,7 @@ def pose_stream(
     Parameters
     ----------
     T_applanix_sensor : (4, 4) array or None
-        Where the sensor is; poses in UTM are corrected by it.
+        Extrinsics of the sensor; poses in UTM are corrected by them.
     """
     head = source.head(file)
     utm = is_utm(head)
@@ -146,7 +146,7 @@ def _read_poses(
     in_degrees = _names_in_degrees(source.head(file))
 
     def convert(table: pa.Table) -> dict[str, Floats]:
-        return _poses(table, utm, T) | _further(table, in_degrees)
+        return _poses(table, utm, T) | _extra_columns(table, in_degrees)
 
     parser = f"boreas.poses/1|{utm}|{None if T is None else T.tolist()}"
     found = _read_converted(source, file, parser, convert, POSE, UNITS)
@@ -157,45 +157,47 @@ def _read_poses(
 def _poses(table: pa.Table, utm: bool, T_applanix_sensor: Floats | None) -> dict[str, Floats]:
     """Return the columns of the poses, velocities and turn rates in a table."""
     positions, velocities, angles, rates = np.hsplit(columns_of(table, POSE), 4)
-    turned = rotations.quaternion_from_euler("XYZ", -angles)
-    rates = _about_the_vertical(turned, rates) if utm else rotations.rotate(turned, rates)
+    attitudes = rotations.quaternion_from_euler("XYZ", -angles)
+    rates = _vertical_rate_only(attitudes, rates) if utm else rotations.rotate(attitudes, rates)
     if T_applanix_sensor is not None:
-        positions, turned = _tilt_with_the_car(positions, turned, T_applanix_sensor)
-    ours = np.column_stack([positions, turned, velocities, rates])
-    return dict(zip(STATE, ours.T, strict=True))
+        positions, attitudes = _correct_roll_pitch(positions, attitudes, T_applanix_sensor)
+    states = np.column_stack([positions, attitudes, velocities, rates])
+    return dict(zip(STATE, states.T, strict=True))
 
 
-def _tilt_with_the_car(positions: Floats, turned: Floats, T_applanix_sensor: Floats) -> tuple[Floats, Floats]:
+def _correct_roll_pitch(
+    positions: Floats, attitudes: Floats, T_applanix_sensor: Floats
+) -> tuple[Floats, Floats]:
     """Return positions (n, 3) and attitudes (n, 4) of a sensor with roll and pitch read in the car's axes."""
-    T_utm_applanix = se3.from_quaternion(turned, positions) @ se3.invert(T_applanix_sensor)
+    T_utm_applanix = se3.from_quaternion(attitudes, positions) @ se3.invert(T_applanix_sensor)
     roll, pitch, heading = rotations.euler_from_matrix("XYZ", T_utm_applanix[:, :3, :3]).T
     tilted = rotations.matrix_from_euler("ZXY", np.column_stack([heading, pitch, roll]))
     q, corrected = se3.to_quaternion(se3.from_matrix(tilted, T_utm_applanix[:, :3, 3]) @ T_applanix_sensor)
     return corrected, q
 
 
-def _about_the_vertical(turned: Floats, rates: Floats) -> Floats:
+def _vertical_rate_only(attitudes: Floats, rates: Floats) -> Floats:
     """Return (n, 3) angular velocities in the world frame, with only the z component."""
-    upright = 1 - 2 * (turned[:, 0] ** 2 + turned[:, 1] ** 2)
-    nothing = np.full(len(rates), np.nan)
-    return np.column_stack([nothing, nothing, upright * rates[:, 2]])
+    cos_tilt = 1 - 2 * (attitudes[:, 0] ** 2 + attitudes[:, 1] ** 2)
+    unknown = np.full(len(rates), np.nan)
+    return np.column_stack([unknown, unknown, cos_tilt * rates[:, 2]])
 
 
-def _note_on_utm(file: str, placed: bool, attitude: Attitude) -> str:
+def _note_on_utm(file: str, has_extrinsics: bool, attitude: Attitude) -> str:
     tilt = "roll and pitch are read in the axes of the car (attitude=devkit reads them as pyboreas does)"
     if attitude == "devkit":
         tilt = "roll and pitch are read as pyboreas does, which does not fit the velocities"
-    elif not placed:
+    elif not has_extrinsics:
         tilt = "roll and pitch are wrong by the tilt of the road, as calib/ does not say where the sensor is"
     return f"{file} is in UTM, of the first release: {tilt}; turn rates about x and y are not usable there"
 
 
-def _further(table: pa.Table, in_degrees: Container[str]) -> dict[str, Floats]:
-    """Return the columns of a file of poses that are no pose."""
+def _extra_columns(table: pa.Table, in_degrees: Container[str]) -> dict[str, Floats]:
+    """Return the columns of a file of poses that are not part of the pose."""
     names = [str(name) for name in table.column_names[1:] if name not in POSE]
     values = {name: arrow.numbers(table, name) for name in names}
     return {
-        FURTHER.get(name, name): DEGREES.to_si(column) if name in in_degrees else column
+        EXTRA_COLUMNS.get(name, name): DEGREES.to_si(column) if name in in_degrees else column
         for name, column in values.items()
     }
 
@@ -205,7 +207,11 @@ def _names_in_degrees(head: bytes) -> list[str]:
     names = header_of(head)
     rows = np.array(rows_of(head, len(names))).reshape(-1, len(names))
     largest = dict(zip(names, np.nanmax(np.abs(rows), axis=0, initial=0.0), strict=True))
-    return [name for name, ours in FURTHER.items() if ours in ("lat", "lon") and largest.get(name, 0) > np.pi]
+    return [
+        name
+        for name, canonical in EXTRA_COLUMNS.items()
+        if canonical in ("lat", "lon") and largest.get(name, 0) > np.pi
+    ]
 
 
 # Inertial data and wheels
@@ -214,11 +220,11 @@ def _names_in_degrees(head: bytes) -> list[str]:
 def imu_stream(source: Source, name: str, file: str, frame: str, role: Role) -> Stream:
     """Return turn rates and accelerations; an `Imu` has gravity in them, else they are a `Record`."""
     head = source.head(file)
-    whole = has_gravity(head)
+    with_gravity = has_gravity(head)
     return Stream(
         name,
-        Imu if whole else Record,
-        partial(_read_imu, source, file, whole),
+        Imu if with_gravity else Record,
+        partial(_read_imu, source, file, with_gravity),
         clock=clock_of_head(head, unit_of_head(head)),
         role=role,
         frame=frame,
@@ -233,20 +239,20 @@ def has_gravity(head: bytes) -> bool:
     if len(axes) != 3 or not rows:
         return False
     size = float(np.median(np.linalg.norm(np.array(rows)[:, axes], axis=1)))
-    return GRAVITY_M_S2[0] < size < GRAVITY_M_S2[1]
+    return REST_ACCELERATION_RANGE_M_S2[0] < size < REST_ACCELERATION_RANGE_M_S2[1]
 
 
-def _read_imu(source: Source, file: str, whole: bool) -> Parsed:
+def _read_imu(source: Source, file: str, with_gravity: bool) -> Parsed:
     known = header_of(source.head(file))
-    theirs = tuple(second if second in known else first for first, second in INERTIAL.values())
-    ours = [name if whole or name[0] == "g" else f"linear_{name}" for name in INERTIAL]
-    units = {name: "rad/s" if name[0] == "g" else "m/s2" for name in ours}
+    in_file = tuple(second if second in known else first for first, second in INERTIAL.values())
+    canonical = [name if with_gravity or name[0] == "g" else f"linear_{name}" for name in INERTIAL]
+    units = {name: "rad/s" if name[0] == "g" else "m/s2" for name in canonical}
 
     def convert(table: pa.Table) -> dict[str, Floats]:
-        return dict(zip(ours, columns_of(table, theirs).T, strict=True))
+        return dict(zip(canonical, columns_of(table, in_file).T, strict=True))
 
-    found = _read_converted(source, file, f"boreas.imu/1|{whole}", convert, theirs, units)
-    notes = () if whole else (f"gravity has been taken off the accelerations in {file}: it is no Imu",)
+    found = _read_converted(source, file, f"boreas.imu/1|{with_gravity}", convert, in_file, units)
+    notes = () if with_gravity else (f"gravity has been taken off the accelerations in {file}: it is no Imu",)
     return replace(found, notes=notes)
 
 

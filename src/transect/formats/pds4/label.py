@@ -182,7 +182,7 @@ class _LabelParser:
         if how is None:
             how = element.find(f"{NAMESPACE}Record_Delimited")
         if how is None:
-            raise self.error(element, f"{part.name} does not say what a record is")
+            raise self.error(element, f"{part.name} has no Record_* element")
         self.repetitions = 0
         fields = tuple(islice(self.fields(how, 0), MAX_FIELDS + 1))
         if len(fields) > MAX_FIELDS:

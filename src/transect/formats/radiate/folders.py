@@ -1,4 +1,4 @@
-"""Reading of RADIATE's folders: frames with the times of their lists, and sensor calibration."""
+"""Reading of RADIATE's folders: frames with times from the index files (`<sensor>.txt`), and calibration."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ MAX_JSON_BYTES = 1 << 26
 
 
 def read(source: Source) -> Recording:
-    """Read the existing folders; frames have the order and times of their lists."""
+    """Read the existing folders; frames have the order and times of the index files."""
     calibration, bin_width, losses = read_description(source)
     conditions, lost = _conditions(source)
-    indices = {s: once(partial(read_index, source, s, SUFFIXES[s])) for s in SUFFIXES if _is_there(source, s)}
+    indices = {s: once(partial(read_index, source, s, SUFFIXES[s])) for s in SUFFIXES if _exists(source, s)}
     if not indices:
-        raise ParseError(f"{source.path} holds none of RADIATE's folders", where=str(source.path))
+        raise ParseError(f"{source.path} has none of RADIATE's folders", where=str(source.path))
     streams = [
         _payloads(source, sensor, indices[sensor], calibration.cameras, bin_width)
         for sensor in indices
@@ -67,7 +67,7 @@ def read(source: Source) -> Recording:
     )
 
 
-def _is_there(source: Source, sensor: str) -> bool:
+def _exists(source: Source, sensor: str) -> bool:
     return f"{sensor}.txt" in source or sensor in source.folders
 
 
@@ -123,7 +123,7 @@ def _load_polar(source: Source, bin_width: float, row: Mapping[str, Any]) -> Rad
 
 
 def _conditions(source: Source) -> tuple[dict[str, Any], list[Loss]]:
-    """Return what meta.json says (`type` is the weather) and how many objects are annotated, by class."""
+    """Return the texts of meta.json (`type` is the weather) and how many objects are annotated, by class."""
     losses: list[Loss] = []
     meta = _json(source, META, dict, losses)
     conditions: dict[str, Any] = {"weather": meta["type"]} if isinstance(meta.get("type"), str) else {}
@@ -176,25 +176,24 @@ def read_description(source: Source) -> tuple[CalibrationFile, float, list[Loss]
 
 def _calibration(content: Mapping[str, Any]) -> CalibrationFile:
     stereo = read_radiate({key: value for key, value in content.items() if key != "lidar_calib"})
-    placed = [
+    sensor_mounts = [
         ("left", name, place_sensor(content[f"{name}_calib"], content["left_cam_calib"]))
         for name in (RADAR, "lidar")
         if f"{name}_calib" in content
     ]
-    calibration = CalibrationFile(stereo.cameras, (*stereo.frames, *placed), stereo.kind, stereo.notes)
+    calibration = CalibrationFile(stereo.cameras, (*stereo.frames, *sensor_mounts), stereo.kind, stereo.notes)
     calibration.tree()  # raises where one of the transforms is not rigid
     return calibration
 
 
 @dataclass(frozen=True, eq=False)
 class FrameTimes:
-    """The frames of one sensor that are listed and there, in the list's order."""
+    """The frames of one sensor that are in the index file and on disk, in index order."""
 
     t_ns: NDArray[np.int64]  # (n,) int64
     files: list[str]
-    # Frames that are listed but not there; files that no line lists, and times that repeat or go back
-    losses: tuple[Loss, ...] = ()
-    notes: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()  # indexed files that are missing
+    notes: tuple[str, ...] = ()  # files that are not indexed, repeated or decreasing times
 
     @property
     def parsed(self) -> Parsed:
@@ -203,53 +202,55 @@ class FrameTimes:
 
 
 def read_index(source: Source, sensor: str, suffix: str) -> FrameTimes:
-    """Read `<sensor>.txt`; without it the files are numbered by their names, on the index clock."""
+    """Read `<sensor>.txt`; without it, t is the number in the file name, on the clock `index`."""
     list_name = f"{sensor}.txt"
-    here = [name for name in source.under(sensor) if name.endswith(suffix)]
+    present = [name for name in source.under(sensor) if name.endswith(suffix)]
     if list_name not in source:
-        return _number(here, sensor)
+        return _frames_by_number(present, sensor)
     listed = cache.parse(source, list_name, "radiate.index/1", partial(parse_index, file=list_name))
     paths = [f"{sensor}/{frame}{suffix}" for frame in arrow.texts(listed.table, PAYLOAD)]
     found = find_listed(source, listed, paths, list_name)
     t_ns, files = arrow.numbers(found.table, "t_ns"), arrow.texts(found.table, PAYLOAD)
-    unlisted = sorted(set(here) - set(paths))
-    notes = _disorder(sensor, t_ns)
+    unlisted = sorted(set(present) - set(paths))
+    notes = _describe_disorder(sensor, t_ns)
     if unlisted:
         notes.append(f"{len(unlisted)} files of {sensor} are not in {list_name}: {unlisted[0]}, ...")
     return FrameTimes(t_ns, files, found.losses, tuple(notes))
 
 
-def _number(files: list[str], sensor: str) -> FrameTimes:
-    numbers = {name: PurePosixPath(name).stem for name in files}
-    frames = {n: int(s) for n, s in numbers.items() if s.isascii() and s.isdigit() and len(s) < 10}
-    t_ns = np.array(list(frames.values()), np.int64) * NS
+def _frames_by_number(files: list[str], sensor: str) -> FrameTimes:
+    stems = {name: PurePosixPath(name).stem for name in files}
+    frames = {n: int(s) for n, s in stems.items() if s.isascii() and s.isdigit() and len(s) < 10}
+    t_ns = np.array(list(frames.values()), np.int64) * NS  # one frame = 1 s
     return FrameTimes(
         t_ns, list(frames), notes=(f"there is no {sensor}.txt: frames have numbers, but no times",)
     )
 
 
-def _disorder(sensor: str, t_ns: NDArray[np.int64]) -> list[str]:
+def _describe_disorder(sensor: str, t_ns: NDArray[np.int64]) -> list[str]:
     timing = Timing.of(t_ns)
-    said = [f"{timing.repeated} repeat the one before"] if timing.repeated else []
-    said += [f"{timing.backwards} go back in time"] if timing.backwards else []
-    return [f"of {timing.count} times of {sensor}, {' and '.join(said)}"] if said else []
+    notes = [f"{timing.repeated} repeat the one before"] if timing.repeated else []
+    notes += [f"{timing.backwards} go back in time"] if timing.backwards else []
+    return [f"of {timing.count} times of {sensor}, {' and '.join(notes)}"] if notes else []
 
 
 def parse_index(buffer: Buffer, file: str) -> Parsed:
     """Parse lines of `Frame: 000001 Time: 1574859771.744660272`; the frame is kept as text."""
-    size, cut = whole_lines(buffer, file)
+    size, truncated = whole_lines(buffer, file)
     tokens = scan(buffer, size)
     good = (tokens.counts == 4) & tokens.equals(0, b"Frame:") & tokens.equals(2, b"Time:")
     losses = lines_lost(tokens, np.flatnonzero(~good), "not `Frame: <number> Time: <seconds>`", file)
     t_ns, lines, bad = exact_stamps(tokens, 3, np.flatnonzero(good), file)
     frames = [tokens.text(int(tokens.first[line]) + 1) for line in lines]
-    return Parsed(file_table(t_ns, frames), (*losses, *bad, *([cut] if cut else [])))
+    return Parsed(file_table(t_ns, frames), (*losses, *bad, *([truncated] if truncated else [])))
 
 
-_POSITION_DECIMALS, _DEFAULT_DECIMALS = 15, 5
-"""Decimals of positions and covariances, and of everything else."""
-_INDENT_SPACES = (2, 3, 8, 9, 11, 12, 14, 15)
-"""Lines that begin with a blank: the second and third of each matrix."""
+_POSITION_DECIMALS, _VECTOR_DECIMALS = 15, 5
+"""Decimals of positions and covariances, and of `_VECTOR_LINES`."""
+_INDENTED_LINES = (2, 3, 8, 9, 11, 12, 14, 15)
+"""Lines (from 0) that begin with a blank: the second and third of each matrix."""
+_VECTOR_LINES = (4, 5, 6, 16, 17)
+"""Lines (from 0) of the attitude, angular velocity, acceleration, velocity and angular velocity again."""
 
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
@@ -259,14 +260,14 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     if not folders and not packets:
         raise UsageError(f"{recording.name} has no radar, lidar, stereo or GPS/IMU to write as RADIATE")
     refuse_existing(path)
-    said = [
+    notes = [
         f"{s.name}: RADIATE has no folder for it"
         for s in recording.streams
         if s not in packets and s not in folders.values()
     ]
     for folder, stream in folders.items():
-        said += _write_payloads(recording, stream, path, folder)
-    return (*said, *_write_packets(packets, path), *_write_description(recording, folders.get(POLAR), path))
+        notes += _write_payloads(recording, stream, path, folder)
+    return (*notes, *_write_packets(packets, path), *_write_description(recording, folders.get(POLAR), path))
 
 
 def _folders(recording: Recording) -> dict[str, Stream]:
@@ -285,23 +286,23 @@ def _folders(recording: Recording) -> dict[str, Stream]:
 
 
 def _write_payloads(recording: Recording, stream: Stream, path: Path, folder: str) -> list[str]:
-    said: list[str] = []
+    notes: list[str] = []
     frames = _frame_names(recording, stream)
-    kept: list[tuple[str, int]] = []
-    for sample, data in good_payloads(stream, partial(_payload, recording, folder=folder), said):
+    written: list[tuple[str, int]] = []
+    for sample, data in good_payloads(stream, partial(_payload, recording, folder=folder), notes):
         frame = frames[sample.index]
         files.write_bytes(path / folder / f"{frame}{SUFFIXES[folder]}", data)
-        kept.append((frame, sample.t_ns))
-    _write_index(path / f"{folder}.txt", kept)
-    return said
+        written.append((frame, sample.t_ns))
+    _write_index(path / f"{folder}.txt", written)
+    return notes
 
 
 def _frame_names(recording: Recording, stream: Stream) -> list[str]:
     """Return the frames' own numbers where they come from a RADIATE folder, else 000001, 000002, ..."""
     names = [source_file(recording, sample) for sample in stream] if recording.format == "radiate" else []
     stems = [PurePosixPath(name).stem for name in names if name is not None]
-    own = len(stems) == len(stream) == len(set(stems))
-    return stems if own else [f"{i:06d}" for i in range(1, len(stream) + 1)]
+    keep_names = len(stems) == len(stream) == len(set(stems))
+    return stems if keep_names else [f"{i:06d}" for i in range(1, len(stream) + 1)]
 
 
 def _write_index(file: Path, frames: Sequence[tuple[str, int]]) -> None:
@@ -311,8 +312,8 @@ def _write_index(file: Path, frames: Sequence[tuple[str, int]]) -> None:
 
 def _payload(recording: Recording, sample: Sample, folder: str) -> bytes:
     """Return the original file of a payload of RADIATE, else encode it in the same way."""
-    own = recording.format == "radiate" and source_file(recording, sample) is not None
-    if own or folder not in (POLAR, LIDAR):
+    is_original = recording.format == "radiate" and source_file(recording, sample) is not None
+    if is_original or folder not in (POLAR, LIDAR):
         return payload_bytes(recording, sample, SUFFIXES[folder])
     return _polar_image(sample.value) if folder == POLAR else _cloud_text(sample.value)
 
@@ -351,8 +352,8 @@ def _packet(row: NDArray[np.float64]) -> str:
     lines: list[str] = []
     at = 0
     for number, width in enumerate(LINES):
-        digits = _DEFAULT_DECIMALS if number in (4, 5, 6, 16, 17) else _POSITION_DECIMALS
-        blank = " " if number in _INDENT_SPACES else ""
+        digits = _VECTOR_DECIMALS if number in _VECTOR_LINES else _POSITION_DECIMALS
+        blank = " " if number in _INDENTED_LINES else ""
         lines.append(blank + ",".join(_text(v, digits) for v in row[at : at + width].tolist()) + " \n")
         at += width
     return "".join(lines)
@@ -365,19 +366,19 @@ def _text(value: float, digits: int) -> str:
 
 
 def _copy_description(source: Source, path: Path) -> list[str]:
-    said: list[str] = []
+    notes: list[str] = []
     for name in (n for n in (*CONFIGURATION, META, ANNOTATIONS) if n in source):
         try:
             data = source.read(name)
         except ParseError as error:
-            said.append(f"{name} is not carried: {error.what}")
+            notes.append(f"{name} is not copied: {error.what}")
             continue
         files.write_bytes(path / name, data)
-    return said
+    return notes
 
 
 def _write_description(recording: Recording, polar: Stream | None, path: Path) -> list[str]:
-    """Copy calibration, weather and annotations of a RADIATE recording, or write those of another."""
+    """Copy calibration, weather and annotations of a RADIATE recording, or create them for other formats."""
     if recording.format == "radiate" and recording.source is not None:
         return _copy_description(recording.source, path)
     weather = {"name": recording.name, "type": str(recording.conditions.get("weather", ""))}

@@ -24,13 +24,14 @@ SENSOR_KINDS = ("encoder", "potentiometer")
 class RedundancySettings:
     """Numbers of the comparison of two sensors of a joint."""
 
-    span_s: float = 30.0  # Past in which consecutive anomalies are counted.
-    recent_samples: int = 10  # Samples of the current difference.
-    min_windows: int = 5  # Windows that determine the usual difference, and ...
-    drift_sigmas: float = 5.0  # ... its sigmas that are a drift.
+    span_s: float = 30.0  # History over which consecutive anomalies are counted.
+    recent_samples: int = 10  # Number of samples of the current difference.
+    min_windows: int = 5  # Minimum number of windows that determine the usual difference.
+    drift_sigmas: float = 5.0  # Minimum drift, in sigmas of the usual difference.
     drift_score: float = 0.2  # Minimum score of a drift below the limits of the arm.
-    rounding_rad: float = 1e-9  # A difference equal to its printed limit has not passed it by rounding.
-    max_offset_ns: int = 50_000_000  # Time between two samples of the same moment.
+    # Relative tolerance (absolute below 1 rad): a difference equal to its limit is not above it.
+    rounding_rad: float = 1e-9
+    max_offset_ns: int = 50_000_000  # Maximum time between two samples of the same moment.
 
 
 class Redundancy(Check, id="X06", group="cross", version=2, k_on=1, k_off=1):
@@ -47,13 +48,13 @@ class Redundancy(Check, id="X06", group="cross", version=2, k_on=1, k_off=1):
 
     settings = RedundancySettings()
 
-    run = Limit(0.0, 1.0, "DISAGREE", "", "times the consecutive anomalies that are a fault")
+    run = Limit(0.0, 1.0, "DISAGREE", "", "consecutive anomalies divided by the number that is a fault")
     drifted = Limit(0.01, 0.1, "DISAGREE", "rad", "change of a joint's difference")
     delta: float = param(0.1, gt=0.0, unit="rad", doc="largest difference of the two sensors")
     samples: int = param(5, ge=0, doc="allowed consecutive anomalies")
 
     def reset(self) -> None:
-        """Start without a difference."""
+        """Forget the usual differences."""
         self._usual: list[Baseline] = []
 
     def evaluate(self, joints: Window[JointState], others: Sequence[Window[JointState]]) -> Finding | Unknown:
@@ -62,39 +63,42 @@ class Redundancy(Check, id="X06", group="cross", version=2, k_on=1, k_off=1):
         other = next((each for each in others if _is_other(joints, kind, each)), None)
         if other is None:
             return Unknown("NO_PEER", "no second sensor of these joints", len(joints))
-        past, far = joints.history(self.settings.span_s), other.history(self.settings.span_s)
-        own, theirs = past.array("position"), far.array("position")
-        if not len(theirs) or own.shape[1] != theirs.shape[1]:
+        past = joints.history(self.settings.span_s)
+        other_history = other.history(self.settings.span_s)
+        own, other_positions = past.array("position"), other_history.array("position")
+        if not len(other_positions) or own.shape[1] != other_positions.shape[1]:
             return Unknown("NO_PEER", "the other sensor of the joints has no samples", len(joints))
-        nearest = _nearest(past, far)
-        theirs = np.where(
-            np.abs(far.t_ns[nearest] - past.t_ns)[:, None] <= self.settings.max_offset_ns,
-            theirs[nearest],
+        nearest = _nearest(past, other_history)
+        other_positions = np.where(
+            np.abs(other_history.t_ns[nearest] - past.t_ns)[:, None] <= self.settings.max_offset_ns,
+            other_positions[nearest],
             np.nan,
         )
-        if not np.isfinite(own - theirs)[-len(joints) :].any():
+        if not np.isfinite(own - other_positions)[-len(joints) :].any():
             return Unknown("NO_PEER", "the other sensor of the joints has no samples", len(joints))
-        off = np.abs(own - theirs)
+        difference = np.abs(own - other_positions)
         limits = self._find_limits(own.shape[1])
         if limits is not None:
-            anomalies = off - limits[0] > self.settings.rounding_rad * np.maximum(1.0, np.abs(limits[0]))
-            declared_on = np.maximum(limits[1] + 1, 1)
+            anomalies = difference - limits[0] > self.settings.rounding_rad * np.maximum(
+                1.0, np.abs(limits[0])
+            )
+            fault_count = np.maximum(limits[1] + 1, 1)
         else:
-            anomalies, declared_on = off > self.delta, np.array(self.samples + 1.0)
-        drifted = self._find_drift(own - theirs)
-        row = run_lengths(anomalies)[-len(joints) :]
-        run = (row / declared_on).max(axis=0)
+            anomalies, fault_count = difference > self.delta, np.array(self.samples + 1.0)
+        drifted = self._find_drift(own - other_positions)
+        runs = run_lengths(anomalies)[-len(joints) :]
+        run = (runs / fault_count).max(axis=0)
         worst = int(np.argmax(run))
-        newest = off[-len(joints) :, worst]
+        newest = difference[-len(joints) :, worst]
         largest = float(np.nanmax(newest)) if np.isfinite(newest).any() else 0.0
         evidence = {"joint": worst + 1.0, "off_rad": largest}
-        floor = self.settings.drift_score if run[worst] <= self.run.warn else 0.0
+        min_score = self.settings.drift_score if run[worst] <= self.run.warn else 0.0
         statistics = {"run": float(run[worst]), "drifted": drifted}
-        return Finding(statistics, len(joints), evidence, peers=(other.stream.name,), min_score=floor)
+        return Finding(statistics, len(joints), evidence, peers=(other.stream.name,), min_score=min_score)
 
-    def _find_drift(self, off: Floats) -> float:
+    def _find_drift(self, differences: Floats) -> float:
         """Return the change of the newest differences (n, k) from their usual values, rad."""
-        newest = off[-self.settings.recent_samples :]
+        newest = differences[-self.settings.recent_samples :]
         newest = newest[:, np.isfinite(newest).any(axis=0)]
         if len(self._usual) != newest.shape[1]:
             self._usual = [Baseline(min_windows=self.settings.min_windows) for _ in range(newest.shape[1])]

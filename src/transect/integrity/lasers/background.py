@@ -23,47 +23,47 @@ from .sweeps import Sweeps, count_close_neighbours
 class BackgroundSettings:
     """Numbers of the background and of the classification of early returns; ratios are of all beams."""
 
-    max_clear_windows: int = 30  # Clear windows of the background, at most ...
-    min_clear_windows: int = 3  # ... and at least.
-    # Percentile of the windows' minimum ranges: moving leaves are not early.
+    max_clear_windows: int = 30  # Maximum number of clear windows of the background.
+    min_clear_windows: int = 3  # Minimum number of clear windows of the background.
+    # Percentile of the windows' minimum ranges, so that moving leaves do not count as early returns.
     background_percentile: float = 20.0
-    margin_m: float = 0.5  # An early return is nearer than the background by this, ...
-    margin_sigmas: float = 5.0  # ... or this number of sigmas, if more.
+    margin_m: float = 0.5  # Minimum distance of an early return in front of the background.
+    margin_sigmas: float = 5.0  # The same in sigmas of the background; the larger one applies.
     porous_margin_m: float = 0.2  # The margin if other beams cross the position.
-    max_clear_ratio: float = 0.004  # Early returns of a window that updates the background.
-    min_isolated_ratio: float = 0.5  # Rain: ratio of isolated returns among the scattered ones, and ...
-    min_dense_ratio: float = 0.03  # ... fewer scattered returns than this, which is a dense cloud.
-    # Scattered returns of a cloud for a slow laser that moves, as passing objects scatter, too.
+    max_clear_ratio: float = 0.004  # Maximum early returns of a window that updates the background.
+    min_isolated_ratio: float = 0.5  # Rain: minimum ratio of isolated returns among the scattered ones.
+    min_dense_ratio: float = 0.03  # Minimum scattered returns of a dense cloud; rain has fewer.
+    # Minimum scattered returns of a cloud for a moving laser with low scan rate; passing objects scatter too.
     min_cloud_ratio_slow: float = 0.01
-    sectors: int = 8  # Edge of a cloud: of this number of sectors ...
-    min_clustered_ratio: float = 0.75  # ... two contain this ratio of the isolated returns, ...
-    min_clustered_returns: int = 10  # ... which are at least this number.
-    # Ratio of directions with larger ranges than ever if the laser or the scene moved.
+    sectors: int = 8  # Number of sectors in which isolated returns are counted to find the edge of a cloud.
+    min_clustered_ratio: float = 0.75  # Edge of a cloud: minimum ratio of isolated returns in two sectors.
+    min_clustered_returns: int = 10  # Edge of a cloud: minimum number of isolated returns.
+    # Above this ratio of directions with larger ranges than ever, the laser or the scene has moved.
     max_farther_ratio: float = 0.05
     isolation_m: float = 0.3  # Distance to the neighbours of an isolated return.
-    # Scattered returns by edges, per return from their surfaces: up to 0.5 for legs and door frames; a
-    # dense smoke has 1, dust 3.
+    # Scattered returns that edges cause, relative to the returns from their surfaces: up to 0.5 for legs and
+    # door frames; a dense smoke has 1, dust 3.
     edge_ratio: float = 0.5
-    min_excess_ratio: float = 0.1  # Ratio of early returns that scatter beyond that.
-    min_directions: int = 5  # Directions with scattered returns: one or two are an edge.
-    # Scattered returns by leaves, per usually unstable return: hedges that a car passes have up to 0.4, a
-    # cloud 1 to 2.
+    min_excess_ratio: float = 0.1  # Cloud: minimum ratio of early returns not explained by edges or leaves.
+    min_directions: int = 5  # Minimum directions with scattered returns: one or two are an edge.
+    # Scattered returns that leaves cause, relative to the usual unstable returns: hedges that a car passes
+    # have up to 0.4, a cloud 1 to 2.
     foliage_ratio: float = 0.5
-    min_roughness_m: float = 0.2  # Range difference of neighbours in a cloud.
-    object_slack_m: float = 0.1  # An object's range changes from sweep to sweep by this ...
-    object_speed_m_s: float = 2.0  # ... plus this speed.
-    # Unstable returns of a laser at rest that show the background: in buildings 0.3 % (median) to 2 %
+    min_roughness_m: float = 0.2  # Minimum range difference of neighbours in a cloud.
+    object_slack_m: float = 0.1  # Range noise of an object between sweeps.
+    object_speed_m_s: float = 2.0  # Maximum speed of an object.
+    # Maximum ratio of unstable returns in clear air, at rest: in buildings 0.3 % (median) to 2 %
     # (90th percentile), up to 4 % in front of bushes.
     max_unstable_ratio: float = 0.05
-    # The same of a moving laser; pose errors cause 8 % in the worst hundredth of real drives.
+    # The same of a moving laser; pose errors cause 8 % (99th percentile of real drives).
     max_unstable_ratio_moving: float = 0.1
-    cloud_ratio: float = 0.1  # Unstable returns of a cloud without a background, at rest and ...
-    cloud_ratio_moving: float = 0.25  # ... moving.
-    # Range spread of a cloud; edges and the outer leaves of trees spread less.
+    cloud_ratio: float = 0.1  # Minimum unstable returns of a cloud without a background, at rest.
+    cloud_ratio_moving: float = 0.25  # The same of a moving laser.
+    # Minimum range spread of a cloud; edges and the outer leaves of trees spread less.
     min_cloud_depth_m: float = 0.5
-    # Ratio of stable returns nearer than the reference if the reference is of another scene.
+    # Above this ratio of stable returns in front of the reference, it shows another scene.
     max_misfit_ratio: float = 0.2
-    max_vehicle_speed_m_s: float = 30.0  # A passing vehicle changes its range evenly from sweep to sweep.
+    max_vehicle_speed_m_s: float = 30.0  # Maximum speed of a passing vehicle, which moves uniformly.
 
 
 SETTINGS = BackgroundSettings()
@@ -71,7 +71,7 @@ SETTINGS = BackgroundSettings()
 
 @dataclass(frozen=True, eq=False)
 class EarlyReturnMask:
-    """Returns of a window that are nearer than the background; masks are (s, d)."""
+    """Returns of a window that are nearer than the background; masks are (sweeps, directions)."""
 
     sweeps: Sweeps
     mask: Mask  # early returns
@@ -81,7 +81,7 @@ class EarlyReturnMask:
     cloud_expected: bool = False  # there was a cloud a moment ago, or other lasers of a moving robot see one
     peers: tuple[str, ...] = ()  # names of these lasers
     porous: Mask | None = None  # in a cloud: returns from porous positions that do not persist
-    isolated_in_free_space: Mask | None = None  # slow, moving laser: returns that other sweeps saw through
+    isolated_in_free_space: Mask | None = None  # low scan rate, moving: returns that other sweeps saw through
     has_background: bool = True  # otherwise `mask` contains the unstable returns
     unstable: Mask | None = None  # unstable returns, if moving and computed
     usual_unstable_ratio: float = 0.0  # of the beams in clear air, if moving; 0 while unknown
@@ -93,27 +93,27 @@ class EarlyReturnMask:
 
     @cached_property
     def neighbours_in_time(self) -> Ints:
-        """(s, d) number of early neighbours in adjacent sweeps at nearly the same range."""
+        """(sweeps, directions) number of early neighbours in adjacent sweeps at nearly the same range."""
         return self._count(-1, self._object_step_m) + self._count(1, self._object_step_m)
 
     @cached_property
     def solid(self) -> Mask:
-        """(s, d) early returns from surfaces: neighbours agree in space and, at rest, in time.
+        """(sweeps, directions) early returns from surfaces: neighbours agree in space and, at rest, in time.
 
         While the laser moves either is enough, as fewer beams meet the same surface again.
         """
-        beside = self.mask & self.sweeps.surface
+        on_surface = self.mask & self.sweeps.surface
         if self.moving:
-            return beside if self.repeated is None else beside | (self.mask & self.repeated)
-        return beside & ((self.neighbours_in_time >= SWEEPS.neighbours) | self._passing_objects)
+            return on_surface if self.repeated is None else on_surface | (self.mask & self.repeated)
+        return on_surface & ((self.neighbours_in_time >= SWEEPS.neighbours) | self._passing_objects)
 
     @property
     def _passing_objects(self) -> Mask:
-        """(s, d) early returns halfway between those before and after: of a passing vehicle."""
+        """(sweeps, directions) early returns halfway between those before and after: of a passing vehicle."""
         r = np.where(self.mask, self.sweeps.ranges, np.nan)
         found = np.zeros(r.shape, dtype=bool)
-        even = np.abs(r[:-2] + r[2:] - 2 * r[1:-1]) < 2 * SETTINGS.object_slack_m
-        found[1:-1] = even & (
+        is_uniform_motion = np.abs(r[:-2] + r[2:] - 2 * r[1:-1]) < 2 * SETTINGS.object_slack_m
+        found[1:-1] = is_uniform_motion & (
             np.abs(r[2:] - r[:-2]) < 2 * SETTINGS.max_vehicle_speed_m_s * self.sweeps.period_s
         )
         found[:-1] |= found[1:] & self.mask[:-1]
@@ -122,7 +122,7 @@ class EarlyReturnMask:
 
     @cached_property
     def isolated(self) -> Mask:
-        """(s, d) early returns from no surface without another around them, such as drops."""
+        """(sweeps, directions) early returns from no surface without another around them, such as drops."""
         if self.isolated_in_free_space is not None:
             return self.isolated_in_free_space
         around = sum(
@@ -141,12 +141,16 @@ class EarlyReturnMask:
     def is_rain(self) -> bool:
         """Whether scattered returns are mostly isolated, few, and in all directions."""
         scattered = self.sweeps.ratio(self.scattered)
-        alone = (
+        mostly_isolated = (
             self.sweeps.ratio(self.isolated) >= SETTINGS.min_isolated_ratio * scattered
             and scattered < SETTINGS.min_dense_ratio
         )
-        few = alone if self.isolated_in_free_space is None else scattered < SETTINGS.min_cloud_ratio_slow
-        return few and not self.cloud_expected and not self.is_clustered
+        is_sparse = (
+            mostly_isolated
+            if self.isolated_in_free_space is None
+            else scattered < SETTINGS.min_cloud_ratio_slow
+        )
+        return is_sparse and not self.cloud_expected and not self.is_clustered
 
     @property
     def is_clustered(self) -> bool:
@@ -161,7 +165,7 @@ class EarlyReturnMask:
 
     @cached_property
     def scattered(self) -> Mask:
-        """(s, d) early returns from no surface."""
+        """(sweeps, directions) early returns from no surface."""
         return self.mask & ~self.solid
 
     @property
@@ -177,7 +181,7 @@ class EarlyReturnMask:
 
     @cached_property
     def unexplained(self) -> Mask:
-        """(s, d) returns of a moving laser from unobserved cells and from no surface."""
+        """(sweeps, directions) returns of a moving laser from unobserved cells and from no surface."""
         rough = self.in_front & ~self.sweeps.surface
         return rough if self.repeated is None else rough & ~self.repeated
 
@@ -192,12 +196,12 @@ class EarlyReturnMask:
 
     @property
     def cloud(self) -> Mask:
-        """(s, d) returns that a map should leave out in a cloud: all but smooth, persistent ones."""
+        """(sweeps, directions) returns that a map should omit in a cloud: all but smooth, persistent ones."""
         if not self.moving:
             cloud = self.mask & ~self.solid
             return cloud if self.porous is None else cloud | self.porous
-        stays = self.sweeps.surface if self.repeated is None else self.sweeps.surface & self.repeated
-        return self.mask & ~stays if self.porous is None else self.porous
+        persistent = self.sweeps.surface if self.repeated is None else self.sweeps.surface & self.repeated
+        return self.mask & ~persistent if self.porous is None else self.porous
 
     @cached_property
     def roughness(self) -> tuple[float, float]:
@@ -214,10 +218,12 @@ class EarlyReturnMask:
     @property
     def is_rough(self) -> bool:
         """Whether scattered returns differ as much as those of a cloud: legs of people scatter less."""
-        beside, since = self.roughness
-        if not self.moving and since < SETTINGS.min_roughness_m:  # it does not move
-            return False
-        smooth = beside < SETTINGS.min_roughness_m and (self.moving or not since >= self._object_step_m)
+        neighbour_difference, sweep_difference = self.roughness
+        if not self.moving and sweep_difference < SETTINGS.min_roughness_m:
+            return False  # range constant between sweeps: an object at rest
+        smooth = neighbour_difference < SETTINGS.min_roughness_m and (
+            self.moving or not sweep_difference >= self._object_step_m
+        )
         return not smooth
 
     @property
@@ -244,7 +250,7 @@ class EarlyReturnMask:
 def find_cloud(sweeps: Sweeps, poses: Floats | None = None) -> EarlyReturnMask | None:
     """Return a possible cloud by its unstable returns, without a background; None without one.
 
-    `poses` (n, 4, 4) are ``T_world_laser`` of the scans; without them the laser stands.
+    `poses` (n, 4, 4) are ``T_world_laser`` of the scans; without them the laser is at rest.
     """
     unstable = find_unstable(sweeps, poses)
     max_ratio = SETTINGS.max_unstable_ratio if poses is None else SETTINGS.max_unstable_ratio_moving
@@ -258,7 +264,7 @@ class RangeBackground:
 
     It consists of the minimum ranges of clear windows. Dust and objects reduce ranges, never increase
     them: if many directions see farther than before, the laser has moved, and the background is rebuilt. A
-    window with many unstable returns is not learned, as a recording may begin in a cloud.
+    window with many unstable returns is skipped, as a recording may begin in a cloud.
     """
 
     def __init__(self) -> None:
@@ -275,9 +281,9 @@ class RangeBackground:
     def compare(self, sweeps: Sweeps) -> EarlyReturnMask | None:
         """Return the early returns of a window; None while the background is being learned.
 
-        Until then, a window with many unstable returns is not learned, and these are returned.
+        While learning, a window with many unstable returns is skipped and they are returned as early.
         """
-        low, high = _ends(sweeps)
+        low, high = _range_extremes(sweeps)
         if len(self._low) >= SETTINGS.min_clear_windows and self._has_moved(low):
             self.forget()
         if (
@@ -309,7 +315,7 @@ class RangeBackground:
 
     def learn(self, sweeps: Sweeps) -> None:
         """Add a clear window."""
-        self._remember(*_ends(sweeps))
+        self._remember(*_range_extremes(sweeps))
 
     def learn_reference(self, sweeps: Sweeps) -> None:
         """Add a window of a recording in clear air at the same position."""
@@ -337,7 +343,7 @@ class RangeBackground:
         )
 
 
-def _ends(sweeps: Sweeps) -> tuple[Floats, Floats]:
+def _range_extremes(sweeps: Sweeps) -> tuple[Floats, Floats]:
     """Return the second smallest and the largest range (d,) by direction, infinite without a return."""
     r = np.sort(np.where(np.isnan(sweeps.ranges), np.inf, sweeps.ranges), axis=0)
     if not len(r):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..options import ValidationOptions
 from ..problems import ValidationProblem, located, problem
-from .definition import DefinitionError, TableDef, beyond_problems, is_readable, layout_problems, read_table
+from .definition import DefinitionError, TableDef, check_record_end, is_readable, layout_problems, read_table
 
 if TYPE_CHECKING:
     from transect.base.arrays import Bytes
@@ -43,7 +43,7 @@ def table_problems(
     elif table.kind == "Table_Character":
         from .records import fixed_problems
 
-        found = fixed_problems(table, data, options, list(beyond_problems(table)))
+        found = fixed_problems(table, data, options, list(check_record_end(table)))
     else:
         from .records import binary_problems
 

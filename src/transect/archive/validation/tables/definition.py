@@ -15,11 +15,12 @@ from ..labels import child_line, children, text_of
 from ..problems import ValidationProblem, problem
 
 RECORD_DELIMITERS = {"carriage-return line-feed": b"\r\n", "line-feed": b"\n"}
+MAX_REPORTED = 10  # overlaps of a table
 _COUNT = re.compile(r"\+?\d{1,15}").fullmatch
 
 
 class DefinitionError(Exception):
-    """A definition that nothing can be read by; with the line."""
+    """A definition too broken to read data with; `line`: of the label."""
 
     def __init__(self, text: str, line: int) -> None:
         super().__init__(text)
@@ -38,7 +39,7 @@ class BitFieldDef:
 
 @dataclass(frozen=True)
 class FieldDef:
-    """One field, groups laid flat."""
+    """One field, groups flattened."""
 
     name: str
     number: int  # place in the record, from 1
@@ -48,10 +49,9 @@ class FieldDef:
     start: int = 0
     length: int = 0
     max_length: int = 0  # of a delimited field; 0 if it is not limited
-    # `field_format` and `validation_format`
-    shown_format: str = ""
-    checked_format: str = ""
-    # `Special_Constants`, by name, as spelled
+    field_format: str = ""
+    validation_format: str = ""
+    # `Special_Constants`, by name, as written in the label
     constants: Mapping[str, str] = field(default_factory=dict[str, str])
     # of `Field_Statistics`
     minimum: float | None = None
@@ -66,7 +66,7 @@ class FieldDef:
 
     @property
     def title(self) -> str:
-        """Number and name, as people are told."""
+        """Number and name, for messages."""
         return f"{self.number} {self.name}".strip()
 
 
@@ -88,7 +88,7 @@ class TableDef:
 
     @property
     def delimited(self) -> bool:
-        """Whether records are of any length."""
+        """Whether records are of variable length."""
         return self.kind in ("Table_Delimited", "Inventory")
 
 
@@ -104,25 +104,27 @@ def read_table(element: Any, kind: str) -> TableDef:
     ------
     DefinitionError
     """
-    how = record_of(element)
-    if how is None:
-        raise DefinitionError(f"the {kind} does not say what a record is", element.sourceline or 0)
-    word = text_of(element, "field_delimiter")
-    signs = {each.lower(): sign.encode() for each, sign in DELIMITERS.items()}
-    if word and word.lower() not in signs:
-        raise DefinitionError(f"{word!r} is no field delimiter", child_line(element, "field_delimiter"))
+    record = record_of(element)
+    if record is None:
+        raise DefinitionError(f"the {kind} has no Record_* element", element.sourceline or 0)
+    delimiter_name = text_of(element, "field_delimiter")
+    delimiters = {each.lower(): mark.encode() for each, mark in DELIMITERS.items()}
+    if delimiter_name and delimiter_name.lower() not in delimiters:
+        raise DefinitionError(
+            f"{delimiter_name!r} is no field delimiter", child_line(element, "field_delimiter")
+        )
     fixed = kind in ("Table_Character", "Table_Binary")
-    fields = tuple(_fields(how, 0, count(1)))
-    if fixed and not count_of(how, "record_length"):
-        raise DefinitionError("record_length is 0", child_line(how, "record_length"))
-    ends = RECORD_DELIMITERS.get(text_of(element, "record_delimiter").lower(), b"\r\n")
+    fields = tuple(_fields(record, 0, count(1)))
+    if fixed and not count_of(record, "record_length"):
+        raise DefinitionError("record_length is 0", child_line(record, "record_length"))
+    record_delimiter = RECORD_DELIMITERS.get(text_of(element, "record_delimiter").lower(), b"\r\n")
     name = text_of(element, "name") or text_of(element, "local_identifier") or kind
     return TableDef(
         kind, name, element.sourceline or 0,
         count_of(element, "offset", 0), count_of(element, "records"),
-        count_of(how, "record_length") if fixed else 0, count_of(how, "maximum_record_length", 0),
-        b"" if kind == "Table_Binary" else ends,
-        signs.get(word.lower(), b","), fields, element,
+        count_of(record, "record_length") if fixed else 0, count_of(record, "maximum_record_length", 0),
+        b"" if kind == "Table_Binary" else record_delimiter,
+        delimiters.get(delimiter_name.lower(), b","), fields, element,
     )  # fmt: skip
 
 
@@ -131,24 +133,24 @@ def record_of(element: Any) -> Any:
     return next((each for name, each in children(element) if name.startswith("Record_")), None)
 
 
-def count_of(element: Any, tag: str, otherwise: int | None = None) -> int:
-    """Return a number of bytes, records, ... that a child says.
+def count_of(element: Any, tag: str, default: int | None = None) -> int:
+    """Return a number of bytes, records, ... of a child element.
 
     Raises
     ------
     DefinitionError
-        If it is none.
+        If it is missing or no count.
     """
     found = element.find(NAMESPACE + tag)
-    return _count(text_of(element, tag), tag, element if found is None else found, otherwise)
+    return _count(text_of(element, tag), tag, element if found is None else found, default)
 
 
-def _count(text: str, tag: str, element: Any, otherwise: int | None) -> int:
-    if not text and otherwise is not None:
-        return otherwise
+def _count(text: str, tag: str, element: Any, default: int | None) -> int:
+    if not text and default is not None:
+        return default
     if not _COUNT(text):
-        said = f"is {text!r}, and no count" if text else "is missing"
-        raise DefinitionError(f"{tag} {said}", element.sourceline or 0)
+        reason = f"is {text!r}, not a count" if text else "is missing"
+        raise DefinitionError(f"{tag} {reason}", element.sourceline or 0)
     return int(text)
 
 
@@ -170,18 +172,18 @@ def _fields(parent: Any, base: int, numbers: Iterator[int], repeated: bool = Fal
 def _field(element: Any, base: int, number: int, repeated: bool) -> FieldDef:
     if number > MAX_FIELDS:
         raise DefinitionError(f"there are more than {MAX_FIELDS} fields", element.sourceline or 0)
-    inside = dict(children(element))  # looked through once: a label may have thousands of fields
-    said = {name: (each.text or "").strip() for name, each in inside.items()}
+    inside = dict(children(element))  # a dict, as a label may have thousands of fields
+    texts = {name: (each.text or "").strip() for name, each in inside.items()}
 
-    def size(tag: str, otherwise: int) -> int:
-        return _count(said.get(tag, ""), tag, inside.get(tag, element), otherwise)
+    def size(tag: str, default: int) -> int:
+        return _count(texts.get(tag, ""), tag, inside.get(tag, element), default)
 
     statistics, packed = inside.get("Field_Statistics"), inside.get("Packed_Data_Fields")
     return FieldDef(
-        said.get("name", ""), number, said.get("data_type", ""), element.sourceline or 0,
+        texts.get("name", ""), number, texts.get("data_type", ""), element.sourceline or 0,
         base + max(size("field_location", 1), 1) - 1, size("field_length", 0),
         size("maximum_field_length", 0),
-        said.get("field_format", ""), said.get("validation_format", ""),
+        texts.get("field_format", ""), texts.get("validation_format", ""),
         constants_of(inside.get("Special_Constants")),
         real_of(statistics, "minimum"), real_of(statistics, "maximum"),
         () if packed is None else tuple(_bits(packed)), repeated,
@@ -200,7 +202,7 @@ def constants_of(element: Any) -> dict[str, str]:
 
 
 def real_of(element: Any, tag: str) -> float | None:
-    """Return a number that a child says, or None."""
+    """Return a number of a child element, or None."""
     try:
         return float(text_of(element, tag))
     except ValueError:
@@ -212,18 +214,18 @@ NUMBERS = re.compile(r"ASCII_(NonNegative_Integer|Numeric_Base|Real|Integer)", r
 
 
 def layout_problems(table: TableDef) -> Iterator[ValidationProblem]:
-    """Yield what contradicts itself in the definition of a table."""
+    """Yield the contradictions in the definition of a table."""
     record = record_of(table.element)
-    yield from _counts(record, table.name, table.kind)
+    yield from _check_counts(record, table.name, table.kind)
     if not table.fields:
         suffix = record_of(table.element).tag.rpartition("_")[2]
         text = f"it has no Field_{suffix}"
         yield problem("label.table_definition_problem", text, line=table.line, part=table.name)
-    yield from _groups(record, table.name)
+    yield from _check_groups(record, table.name)
     if not table.delimited:
-        yield from _overlaps(table)
+        yield from _check_overlaps(table)
     if table.kind == "Table_Binary":
-        yield from beyond_problems(table)
+        yield from check_record_end(table)
     if table.kind == "Table_Character":
         for each in table.fields:
             yield from _check_justification(each)
@@ -232,33 +234,35 @@ def layout_problems(table: TableDef) -> Iterator[ValidationProblem]:
 
 
 def is_readable(problems: list[ValidationProblem]) -> bool:
-    """Return whether data can be looked at in spite of these problems."""
-    stop = ("table.field_value_overlap", "label.table_definition_problem", "table.bad_field_read",
+    """Return whether data can be read despite these problems."""
+    blocking = ("table.field_value_overlap", "label.table_definition_problem", "table.bad_field_read",
             "table.bit_field_mismatch", "label.invalid_object_definition")  # fmt: skip
-    return not any(each.kind in stop for each in problems)
+    return not any(each.kind in blocking for each in problems)
 
 
-def _counts(parent: Any, name: str, kind: str) -> Iterator[ValidationProblem]:
-    """Yield a problem for each record and group that has other fields or groups than it says."""
+def _check_counts(parent: Any, name: str, kind: str) -> Iterator[ValidationProblem]:
+    """Yield the records and groups whose number of fields or groups differs from the declared one."""
     inside = [local_name(each) for each in parent]
     for tag, prefix in (("fields", "Field_"), ("groups", "Group_Field_")):
         found = sum(each.startswith(prefix) for each in inside)
         try:
-            said = count_of(parent, tag, found)
+            declared = count_of(parent, tag, found)
         except DefinitionError:
-            continue  # no number at all: the schema says so
-        if said != found:
-            named = "invalid_object_definition" if kind == "Table_Character" else "table_definition_problem"
+            continue  # no number: reported by schema validation
+        if declared != found:
+            kind_name = (
+                "invalid_object_definition" if kind == "Table_Character" else "table_definition_problem"
+            )
             yield problem(
-                f"label.{named}", line=child_line(parent, tag), part=name,
-                text=f"{tag} is {said}, but {found} are defined",
+                f"label.{kind_name}", line=child_line(parent, tag), part=name,
+                text=f"{tag} is {declared}, but {found} are defined",
             )  # fmt: skip
     for tag, each in children(parent):
         if tag.startswith("Group_Field_"):
-            yield from _counts(each, name, kind)
+            yield from _check_counts(each, name, kind)
 
 
-def _groups(parent: Any, name: str) -> Iterator[ValidationProblem]:
+def _check_groups(parent: Any, name: str) -> Iterator[ValidationProblem]:
     """Yield a problem for each group whose fields do not fit its length."""
     for tag, each in children(parent):
         if not tag.startswith("Group_Field_"):
@@ -277,11 +281,11 @@ def _groups(parent: Any, name: str) -> Iterator[ValidationProblem]:
                 yield problem(
                     "label.table_definition_problem", text, line=child_line(each, "group_length"), part=name
                 )
-        yield from _groups(each, name)
+        yield from _check_groups(each, name)
 
 
 def _extent(group: Any) -> int:
-    """Return the last byte, from 1, that the fields and groups of one repetition take."""
+    """Return the last byte, from 1, of the fields and groups of one repetition."""
     ends = [0]
     for tag, each in children(group):
         if tag.startswith("Field_"):
@@ -291,9 +295,9 @@ def _extent(group: Any) -> int:
     return max(ends)
 
 
-def _overlaps(table: TableDef) -> Iterator[ValidationProblem]:
-    found = [(a, b) for a, b in pairwise(table.fields) if a.end > b.start]
-    for a, b in found[:10]:
+def _check_overlaps(table: TableDef) -> Iterator[ValidationProblem]:
+    overlaps = [(a, b) for a, b in pairwise(table.fields) if a.end > b.start]
+    for a, b in overlaps[:MAX_REPORTED]:
         yield problem(
             "table.field_value_overlap", line=b.line, part=table.name, field=a.title,
             text=f"ends at byte {a.end}, but field {b.title} begins at byte {b.start + 1}: "
@@ -301,7 +305,7 @@ def _overlaps(table: TableDef) -> Iterator[ValidationProblem]:
         )  # fmt: skip
 
 
-def beyond_problems(table: TableDef) -> Iterator[ValidationProblem]:
+def check_record_end(table: TableDef) -> Iterator[ValidationProblem]:
     """Yield a problem if fields and delimiter do not fit into the record."""
     last = max(table.fields, key=lambda each: each.end, default=None)
     if last is None or last.end + len(table.record_delimiter) <= table.record_length:
@@ -319,10 +323,10 @@ def beyond_problems(table: TableDef) -> Iterator[ValidationProblem]:
 
 def _check_justification(each: FieldDef) -> Iterator[ValidationProblem]:
     for sign, kinds, what in (("%+", STRINGS, "a text"), ("%-", NUMBERS, "a number")):
-        if kinds(each.data_type) and each.shown_format.startswith(sign):
+        if kinds(each.data_type) and each.field_format.startswith(sign):
             yield problem(
                 "label.invalid_object_definition", line=each.line, field=each.title,
-                text=f"field_format {each.shown_format}: {what} ({each.data_type}) cannot have {sign[1]!r}",
+                text=f"field_format {each.field_format}: {what} ({each.data_type}) cannot have {sign[1]!r}",
             )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def field_problems(
     strings = values.strings()
     constant = _constants(strings, each)
     yield from _types(each, values, strings, filled & ~constant, rows)
-    for form, exact in ((each.shown_format, False), (each.checked_format, True)):
+    for form, exact in ((each.field_format, False), (each.validation_format, True)):
         if formats and not (exact and delimited):
             yield from _formats(each, form, exact, column, values, strings, filled & ~constant, rows)
     yield from _ranges(each, values, strings, filled & ~constant, rows)

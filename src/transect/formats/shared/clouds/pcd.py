@@ -169,11 +169,11 @@ def _ascii(header: PcdHeader, body: memoryview, name: str) -> tuple[list[Array],
         np.column_stack(rows.columns[e - w : e]) if w > 1 else rows.columns[e - 1]
         for w, e in zip(widths, ends, strict=True)
     ]
-    losses = [*rows.losses, *(() if rows.losses else report_missing(rows.found, header.points, name))]
-    if rows.found > header.points:
-        reason = f"the header promises {header.points} points, {rows.found} rows follow"
+    losses = [*rows.losses, *(() if rows.losses else report_missing(rows.row_count, header.points, name))]
+    if rows.row_count > header.points:
+        reason = f"the header promises {header.points} points, {rows.row_count} rows follow"
         losses.append(
-            Loss(name, reason, line=header.lines + header.points + 1, count=rows.found - header.points)
+            Loss(name, reason, line=header.lines + header.points + 1, count=rows.row_count - header.points)
         )
     return [c[: header.points] for c in columns], tuple(losses)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from transect.base.arrays import Array
 from transect.errors import ParseError, UnsupportedError
 from transect.recording import Loss, arrow
-from transect.recording.source import Buffer
+from transect.recording.source import HEAD_BYTES, Buffer
 from transect.recording.text import Tokens, bad_stamp, scan, whole_lines
 from transect.types import PointCloud
 
@@ -28,7 +28,7 @@ class TextRows:
     """The rows of numbers in a text."""
 
     columns: list[Array]  # each (n,)
-    found: int  # How many rows stand in the text, the bad ones among them
+    row_count: int  # rows in the text, including bad ones
     losses: tuple[Loss, ...] = ()
 
 
@@ -39,9 +39,9 @@ def read_rows(
     *,
     first_line: int = 1,
     skip: int = 0,
-    most: int = -1,
+    max_rows: int = -1,
 ) -> TextRows:
-    """Read rows of blank- or comma-separated numbers; rows that do not fit are left out and reported.
+    """Read rows of blank- or comma-separated numbers; rows with another number of values are losses.
 
     Parameters
     ----------
@@ -53,23 +53,23 @@ def read_rows(
         For losses.
     first_line : int
         Number of the text's first line in its file.
-    skip, most : int
-        Rows to pass over, and how many to read then; default all.
+    skip, max_rows : int
+        Rows to skip; maximum to read (-1: all).
     """
-    size, cut = whole_lines(body, file)
+    size, truncated = whole_lines(body, file)
     tokens = scan(body, size)
-    end = len(tokens.line) if most < 0 else min(skip + most, len(tokens.line))
+    end = len(tokens.line) if max_rows < 0 else min(skip + max_rows, len(tokens.line))
     lines = np.arange(min(skip, end), end)
     fits = tokens.counts[lines] == len(dtypes)
     columns, usable = _convert_types(tokens, lines[fits], dtypes)
     fits[fits] = usable
-    losses = _unfit(tokens.line[lines[~fits]] + first_line - 1, len(dtypes), file)
-    if cut and cut.line is not None and (most < 0 or len(lines) < most):
-        losses.append(Loss(file, cut.reason, line=cut.line + first_line - 1))
+    losses = _bad_row_losses(tokens.line[lines[~fits]] + first_line - 1, len(dtypes), file)
+    if truncated and truncated.line is not None and (max_rows < 0 or len(lines) < max_rows):
+        losses.append(Loss(file, truncated.reason, line=truncated.line + first_line - 1))
     return TextRows([column[usable] for column in columns], len(lines), tuple(losses))
 
 
-def _unfit(lines: Lines, width: int, file: str) -> list[Loss]:
+def _bad_row_losses(lines: Lines, width: int, file: str) -> list[Loss]:
     reason = f"not a row of {width} numbers"
     return [Loss(file, reason, line=int(lines[0]), count=len(lines))] if len(lines) else []
 
@@ -86,13 +86,13 @@ def _convert_types(
             with np.errstate(over="ignore"):
                 columns.append(tokens.column(number, lines).astype(dtype))
             continue
-        values, whole = _whole(tokens, number, lines, dtype)
-        usable &= whole
-        columns.append(np.where(whole, values, 0).astype(dtype))
+        values, is_integer = _integers(tokens, number, lines, dtype)
+        usable &= is_integer
+        columns.append(np.where(is_integer, values, 0).astype(dtype))
     return columns, usable
 
 
-def _whole(
+def _integers(
     tokens: Tokens, number: int, lines: Lines, dtype: np.dtype[Any]
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Return a column of integers, and which ones fit into the type."""
@@ -117,7 +117,7 @@ def plausible_layout(data: Buffer) -> tuple[str, ...] | None:
     """Return the columns of raw float32 points by size and plausibility, or None if nothing is plausible.
 
     Five columns need whole ring numbers, four need an intensity that is never negative; else it is x y z.
-    Where the size fits none, the file was cut: the first layout that its whole points allow is taken.
+    Truncated file (its size fits none): the first layout plausible for its complete points.
     """
     exact = [width for width in (5, 4, 3) if len(data) % (4 * width) == 0]
     for width in exact or (5, 4, 3):
@@ -134,14 +134,18 @@ def raw_layout(data: Buffer) -> tuple[str, ...]:
 
 def _plausible(rows: NDArray[np.float32]) -> bool:
     with np.errstate(invalid="ignore"):
-        near = not bool((np.abs(rows[:, :3]) > MAX_RANGE_M).any())
+        range_ok = not bool((np.abs(rows[:, :3]) > MAX_RANGE_M).any())
         if rows.shape[1] == 3:
-            return near
-        bright = bool(((rows[:, 3] >= 0) & (rows[:, 3] <= MAX_INTENSITY)).all())
+            return range_ok
+        intensity_ok = bool(((rows[:, 3] >= 0) & (rows[:, 3] <= MAX_INTENSITY)).all())
         if rows.shape[1] == 4:
-            return near and bright
+            return range_ok and intensity_ok
         ring = rows[:, 4]
-        return near and bright and bool(((ring >= 0) & (ring < MAX_RINGS) & (ring == np.trunc(ring))).all())
+        return (
+            range_ok
+            and intensity_ok
+            and bool(((ring >= 0) & (ring < MAX_RINGS) & (ring == np.trunc(ring))).all())
+        )
 
 
 def decode_raw(data: Buffer, name: str, columns: Sequence[str] | None = None) -> PointColumns:
@@ -150,16 +154,18 @@ def decode_raw(data: Buffer, name: str, columns: Sequence[str] | None = None) ->
     Parameters
     ----------
     columns : sequence of str, optional
-        What each number of a point is; found by `raw_layout` by default.
+        Column names; found by `raw_layout` by default.
     """
     layout = tuple(columns) if columns else raw_layout(data)
     width = 4 * len(layout)
     count, rest = divmod(len(data), width)
     table = np.frombuffer(data, "<f4", count * len(layout)).reshape(-1, len(layout))
-    return PointColumns({key: table[:, i] for i, key in enumerate(layout)}, _cut(rest, count, width, name))
+    return PointColumns(
+        {key: table[:, i] for i, key in enumerate(layout)}, _truncation_losses(rest, count, width, name)
+    )
 
 
-def _cut(rest: int, count: int, width: int, name: str) -> tuple[Loss, ...]:
+def _truncation_losses(rest: int, count: int, width: int, name: str) -> tuple[Loss, ...]:
     reason = f"the last point has {rest} of {width} bytes"
     return (Loss(name, reason, byte=count * width),) if rest else ()
 
@@ -167,7 +173,7 @@ def _cut(rest: int, count: int, width: int, name: str) -> tuple[Loss, ...]:
 def raw_losses(size: int, layout: Sequence[str], name: str) -> tuple[Loss, ...]:
     """Compare the size of a raw file with its columns."""
     count, rest = divmod(size, 4 * len(layout))
-    return _cut(rest, count, 4 * len(layout), name)
+    return _truncation_losses(rest, count, 4 * len(layout), name)
 
 
 def encode_raw(cloud: PointCloud) -> bytes:
@@ -176,18 +182,18 @@ def encode_raw(cloud: PointCloud) -> bytes:
         raise UnsupportedError("raw float32 points cannot have a ring without an intensity")
     layout = LAYOUTS[3 + ("intensity" in cloud.fields) + ("ring" in cloud.fields)]
     columns = columns_of(cloud.points, cloud.fields)
-    with np.errstate(over="ignore"):  # to infinity: there is no such place
+    with np.errstate(over="ignore"):  # overflow becomes inf
         return np.column_stack([columns[key].astype("<f4") for key in layout]).tobytes()
 
 
 def decode_text(data: Buffer, name: str) -> PointColumns:
     """Decode text of one point per line, blank- or comma-separated, with or without a header."""
-    layout, skip, _ = text_layout(bytes(data[:65_536]))
+    layout, skip, _ = text_layout(bytes(data[:HEAD_BYTES]))
     if not layout:
-        raise ParseError(f"{name} holds no rows of numbers", where=name)
+        raise ParseError(f"{name} has no rows of numbers", where=name)
     at = 0
     for _ in range(skip):
-        at = bytes(data[at : at + 65_536]).find(b"\n") + at + 1
+        at = bytes(data[at : at + HEAD_BYTES]).find(b"\n") + at + 1
     float64 = np.dtype(np.float64)
     rows = read_rows(memoryview(data)[at:], [float64] * len(layout), name, first_line=skip + 1)
     return PointColumns(dict(zip(layout, rows.columns, strict=True)), rows.losses)

@@ -187,8 +187,8 @@ def _ascii(header: PlyHeader, body: memoryview, name: str) -> PointColumns:
     dtypes = [np.dtype(kind) for _, kind in vertex.properties]
     from .plain import read_rows  # text needs a scanner of its own
 
-    rows = read_rows(body, dtypes, name, first_line=header.lines + 1, skip=before, most=vertex.count)
-    losses = rows.losses or report_missing(rows.found, vertex.count, name)
+    rows = read_rows(body, dtypes, name, first_line=header.lines + 1, skip=before, max_rows=vertex.count)
+    losses = rows.losses or report_missing(rows.row_count, vertex.count, name)
     return PointColumns({key: c for (key, _), c in zip(vertex.properties, rows.columns, strict=True)}, losses)
 
 
