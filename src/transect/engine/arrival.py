@@ -128,10 +128,10 @@ class _Order:
 
     def describe(self) -> str:
         steps = self.steps_ns
-        back = steps[steps < 0]
+        backward = steps[steps < 0]
         return (
-            f"{len(back)} of {len(self.stream)} stamps of {self.stream.name} go back, by up to "
-            f"{-back.min() / NS:.2g} s, in the order of arrival"
+            f"{len(backward)} of {len(self.stream)} stamps of {self.stream.name} go back, by up to "
+            f"{-backward.min() / NS:.2g} s, in the order of arrival"
         )
 
     def path_ratio(self) -> float | None:

@@ -84,9 +84,9 @@ class Catalogue:
 
         It takes precedence over all others.
         """
-        meant = thing.Class if isinstance(thing, NodeFunction) else thing
-        name = meant.__name__ if isinstance(meant, type) else meant.name
-        self._registered.setdefault(name, []).append(meant)
+        definition = thing.Class if isinstance(thing, NodeFunction) else thing
+        name = definition.__name__ if isinstance(definition, type) else definition.name
+        self._registered.setdefault(name, []).append(definition)
         return thing
 
     def node(self, name: str) -> type[Node] | None:

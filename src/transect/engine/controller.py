@@ -94,16 +94,16 @@ class ControllerNode(Node):
 
     def freeze(self) -> dict[str, Any]:
         members = {name: member.freeze() for name, member in self.members.items()}
-        kept = {"store": self.store, "controller": vars(self.controller)}
-        return {"members": members, **copy.deepcopy(kept)}
+        state = {"store": self.store, "controller": vars(self.controller)}
+        return {"members": members, **copy.deepcopy(state)}
 
     def thaw(self, state: Mapping[str, Any]) -> None:
         for name, member in self.members.items():
             member.thaw(state["members"][name])
-        kept = copy.deepcopy({"store": state["store"], "controller": state["controller"]})
-        self.store = kept["store"]
+        own_state = copy.deepcopy({"store": state["store"], "controller": state["controller"]})
+        self.store = own_state["store"]
         vars(self.controller).clear()
-        vars(self.controller).update(kept["controller"])
+        vars(self.controller).update(own_state["controller"])
 
 
 def controller_node(

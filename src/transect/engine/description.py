@@ -85,17 +85,17 @@ class ImplementationText:
         """
         nodes = {name: use for name, use in self.nodes.items() if name not in without} | dict(change.nodes)
         new = {wire.target: wire for wire in change.wires}
-        kept = [
+        unchanged = [
             wire
             for wire in self.wires
             if wire.target in new or not ({*_ends(wire), wire.target} & {*without})
         ]
-        places = {wire.target for wire in kept}
+        places = {wire.target for wire in unchanged}
         return replace(
             change,
             nodes=nodes,
             wires=(
-                *(new.get(wire.target, wire) for wire in kept),
+                *(new.get(wire.target, wire) for wire in unchanged),
                 *(wire for wire in change.wires if wire.target not in places or new[wire.target] != wire),
             ),
             controller=change.controller or self.controller,

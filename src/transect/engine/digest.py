@@ -133,10 +133,10 @@ def _leave(t_ns: int, value: Any) -> None:
 
 def digest_of_ports(ports: Mapping[str, str]) -> str:
     """Return the digest of a run from the hash of each of its ports."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(ports):
-        whole.update(to_bytes(name) + to_bytes(ports[name]))
-    return whole.hexdigest()
+        digest.update(to_bytes(name) + to_bytes(ports[name]))
+    return digest.hexdigest()
 
 
 def to_bytes(value: Any) -> bytes:

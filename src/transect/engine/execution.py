@@ -68,8 +68,8 @@ class Channels:
 
     def thaw(self, state: Any) -> None:
         """Take back a state, into the same lists: steps hold them."""
-        for part, kept in zip((self.values, self.times, self.fresh, self.counts), state, strict=True):
-            part[:] = kept
+        for part, saved in zip((self.values, self.times, self.fresh, self.counts), state, strict=True):
+            part[:] = saved
 
 
 class NodeOutput:

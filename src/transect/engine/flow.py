@@ -240,7 +240,7 @@ class Flow:
         numbers = [key] if isinstance(key, int) else channels
         sources = list(self.channels.index)
         reached = {name for c in numbers for name in self._downstream[sources[c]]}
-        reached |= {below for name in names for below in (name, *self._downstream[name])}
+        reached |= {part for name in names for part in (name, *self._downstream[name])}
         taps = (tap for c in numbers for tap in self._tap_steps(c))
         plan = self._plans[key] = (*taps, *(step for name, step in self._steps.items() if name in reached))
         return plan
@@ -402,8 +402,8 @@ class Flow:
             self._run_again(self.now_ns)
 
     def _plan_after(self, key: tuple[str, str]) -> tuple[Step, ...]:
-        below = self._downstream[key[1]]
-        plan = self._plans[key] = tuple(step for name, step in self._steps.items() if name in below)
+        downstream = self._downstream[key[1]]
+        plan = self._plans[key] = tuple(step for name, step in self._steps.items() if name in downstream)
         return plan
 
     @property

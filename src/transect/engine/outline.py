@@ -244,17 +244,17 @@ class _Outline:
     def _class(self, part: ast.ClassDef) -> type:
         bases = [self._value(base) for base in part.bases]
         unknown = [ast.unparse(e) for e, base in zip(part.bases, bases, strict=True) if base is UNKNOWN]
-        kept = tuple(base for base in bases if _is_base(base))
+        base_classes = tuple(base for base in bases if _is_base(base))
         members = self._members(part)
-        if any(issubclass(base, Node | Controller) for base in kept):
+        if any(issubclass(base, Node | Controller) for base in base_classes):
             members["reset"] = _do_nothing  # that of a base would ask for methods which do nothing here
         elif unknown:
             members[BASE] = unknown[0]
         keywords = {each.arg: self._value(each.value) for each in part.keywords if each.arg != "metaclass"}
-        is_node = any(issubclass(base, Node) for base in kept)
+        is_node = any(issubclass(base, Node) for base in base_classes)
         known = {name: value for name, value in keywords.items() if is_node and name and value is not UNKNOWN}
-        with _keep_implementations(kept):
-            made = types.new_class(part.name, kept, known, lambda body: body.update(members))
+        with _keep_implementations(base_classes):
+            made = types.new_class(part.name, base_classes, known, lambda body: body.update(members))
         marked = any(self._value(each) is outputs for each in part.decorator_list)
         return outputs(made) if marked else made
 

@@ -170,8 +170,8 @@ def describe(name: str) -> Listing:
     kind = node_named(name, catalogue)
     if kind is not None:
         return _describe_node(kind)
-    meant = SPEC.fullmatch(name)
-    base = meant["name"] if meant else name
+    match = SPEC.fullmatch(name)
+    base = match["name"] if match else name
     if not Path(base).suffix and not Path(base).is_file() and catalogue.compound(base) is None:
         raise UsageError(f"there is no compound or node {base!r}", hint=did_you_mean(base, catalogue.names()))
     text, chosen = compound_named(name, catalogue)

@@ -293,11 +293,11 @@ def tasks_of(graph: Graph) -> list[list[str]]:
                 after[source].add(part.id)
                 if feed.delayed:
                     after[part.id].add(source)
-    reach = {name: _reachable(name, after) for name in graph.parts}
+    reachable = {name: _reachable(name, after) for name in graph.parts}
     groups: dict[str, list[str]] = {}
     for name in graph.parts:
-        together = {other for other in reach[name] if name in reach[other]} | {name}
-        groups.setdefault(next(other for other in graph.parts if other in together), []).append(name)
+        cycle = {other for other in reachable[name] if name in reachable[other]} | {name}
+        groups.setdefault(next(other for other in graph.parts if other in cycle), []).append(name)
     return _order(list(groups.values()), graph.parts)
 
 

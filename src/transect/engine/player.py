@@ -199,8 +199,8 @@ def _line(stream: Stream, reorder_ns: int, late: NDArray[np.bool_] | None) -> Pl
         late = None
     if late is None and sorted_already:
         return PlayedStream(stream, times, None, 0)
-    kept = np.flatnonzero(~late) if late is not None else np.arange(len(times))
-    rows = kept[np.argsort(times[kept], kind="stable")]
+    in_time = np.flatnonzero(~late) if late is not None else np.arange(len(times))
+    rows = in_time[np.argsort(times[in_time], kind="stable")]
     return PlayedStream(stream, times[rows], rows, len(times) - len(rows))
 
 
@@ -241,8 +241,8 @@ def _chunks(lines: Sequence[PlayedStream], after_ns: int | None, chunk: int) -> 
     begun = -1 << 63 if after_ns is None else after_ns
     at = [int(np.searchsorted(line.times, begun, "right")) for line in lines]
     while any(k < len(line.times) for k, line in zip(at, lines, strict=True)):
-        reach = [line.times[k : k + chunk] for k, line in zip(at, lines, strict=True)]
-        until = min(int(times[-1]) for times in reach if len(times))
+        next_times = [line.times[k : k + chunk] for k, line in zip(at, lines, strict=True)]
+        until = min(int(times[-1]) for times in next_times if len(times))
         stops = [int(np.searchsorted(line.times, until, "right")) for line in lines]
         yield _chunk(lines, at, stops)
         at = stops
@@ -257,17 +257,17 @@ def _chunk(lines: Sequence[PlayedStream], starts: Sequence[int], stops: Sequence
     times = [line.times[start:stop] for line, start, stop in stretches]
     values = [line.values(start, stop) for line, start, stop in stretches]
     together = np.concatenate(times)
-    which = np.repeat(np.arange(len(lines)), [len(t) for t in times])
+    line_of = np.repeat(np.arange(len(lines)), [len(t) for t in times])
     order = np.argsort(together, kind="stable")
     together = together[order]
-    turns = which[order].tolist()
+    turns = line_of[order].tolist()
     fetched = map(next, map(values.__getitem__, turns))
-    kept = _readable if any(line.stream.loader is not None or line.mask_of for line in lines) else iter
+    select = _readable if any(line.stream.loader is not None or line.mask_of for line in lines) else iter
     channels = [line.channels for line in lines]
     if all(len(c) == 1 for c in channels) and not bool((together[1:] == together[:-1]).any()):
-        only = np.array([c[0] for c in channels])[which[order]]
-        return kept(zip(together.tolist(), only.tolist(), fetched, strict=True))
-    return _group(kept(zip(together.tolist(), map(channels.__getitem__, turns), fetched, strict=True)))
+        only = np.array([c[0] for c in channels])[line_of[order]]
+        return select(zip(together.tolist(), only.tolist(), fetched, strict=True))
+    return _group(select(zip(together.tolist(), map(channels.__getitem__, turns), fetched, strict=True)))
 
 
 def _readable(samples: Iterable[tuple[int, T, Any]]) -> Iterator[tuple[int, T, Any]]:

@@ -87,11 +87,11 @@ def examine(text: str, file: str) -> tuple[CompoundText | NodeText | None, list[
         data, lines = parse(text, file)
     except ParseError as error:
         return None, [_problem_of(error, file)]
-    whole = YamlPart(data, (), lines)
-    if not whole.is_mapping("a description", *FILE_KEYS):
-        return None, whole.problems
-    description = _compound(whole, lines) if _is_compound(whole) else _node(whole, lines)
-    return description, whole.problems
+    document = YamlPart(data, (), lines)
+    if not document.is_mapping("a description", *FILE_KEYS):
+        return None, document.problems
+    description = _compound(document, lines) if _is_compound(document) else _node(document, lines)
+    return description, document.problems
 
 
 def text_of(path: Path | str) -> str:
@@ -112,32 +112,32 @@ def _problem_of(error: ParseError, file: str) -> DescriptionProblem:
     return problem_at(file, int(number or 0), f"{what}: {error.why}" if error.why else what)
 
 
-def _is_compound(whole: YamlPart) -> bool:
+def _is_compound(document: YamlPart) -> bool:
     """Tell a compound from a node: it says what it is made of, or its implementations are more than names."""
-    ports = [port for key in ("input_ports", "output_ports") for port in _quietly(whole, key)]
+    ports = [port for key in ("input_ports", "output_ports") for port in _quietly(document, key)]
     return (
-        whole.has("operations", *FLOW_KEYS)
+        document.has("operations", *FLOW_KEYS)
         or any(port.has("connections") for port in ports)
-        or any(isinstance(part.data, Mapping) for part in _quietly(whole, "implementations"))
+        or any(isinstance(part.data, Mapping) for part in _quietly(document, "implementations"))
     )
 
 
-def _quietly(whole: YamlPart, key: str) -> list[YamlPart]:
+def _quietly(document: YamlPart, key: str) -> list[YamlPart]:
     """Return the parts of a list without noting problems; they are noted when the list is read."""
-    return YamlPart(whole.data, whole.path, whole.lines).items(key)
+    return YamlPart(document.data, document.path, document.lines).items(key)
 
 
-def _node(whole: YamlPart, lines: Lines) -> NodeText:
-    name = whole.needed("name", "the node")
-    names = tuple(part.data for part in whole.items("implementations") if _is_name(part))
+def _node(document: YamlPart, lines: Lines) -> NodeText:
+    name = document.needed("name", "the node")
+    names = tuple(part.data for part in document.items("implementations") if _is_name(part))
     return NodeText(
         name,
-        whole.text("doc"),
-        _ports(whole, "input_ports"),
-        _ports(whole, "output_ports"),
+        document.text("doc"),
+        _ports(document, "input_ports"),
+        _ports(document, "output_ports"),
         names or (name,),
         lines.file,
-        whole.line,
+        document.line,
     )
 
 
@@ -147,26 +147,28 @@ def _is_name(part: YamlPart) -> bool:
     return isinstance(part.data, str)
 
 
-def _compound(whole: YamlPart, lines: Lines) -> CompoundText:
-    name = whole.needed("name", "the compound")
-    inputs, outputs = (_ports(whole, key) for key in ("input_ports", "output_ports"))
-    parts = whole.items("implementations")
-    written = _by_name(whole, "implementation", (*_read_shared(whole, name), *map(_implementation, parts)))
+def _compound(document: YamlPart, lines: Lines) -> CompoundText:
+    name = document.needed("name", "the compound")
+    inputs, outputs = (_ports(document, key) for key in ("input_ports", "output_ports"))
+    parts = document.items("implementations")
+    written = _by_name(
+        document, "implementation", (*_read_shared(document, name), *map(_implementation, parts))
+    )
     return CompoundText(
         name,
-        whole.text("doc"),
+        document.text("doc"),
         inputs,
         outputs,
         _complete(written, parts),
-        tuple(_operation(part) for part in whole.items("operations")),
+        tuple(_operation(part) for part in document.items("operations")),
         lines.file,
-        whole.line,
+        document.line,
     )
 
 
-def _ports(whole: YamlPart, key: str) -> dict[str, PortText]:
+def _ports(document: YamlPart, key: str) -> dict[str, PortText]:
     called = f"an {key.removesuffix('_ports')} port"
-    return _by_name(whole, called, (_port(part, called) for part in whole.items(key)))
+    return _by_name(document, called, (_port(part, called) for part in document.items(key)))
 
 
 def _port(part: YamlPart, called: str) -> PortText | None:
@@ -177,7 +179,7 @@ def _port(part: YamlPart, called: str) -> PortText | None:
     return PortText(name, kind, **extras, many=part.flag("many"), line=part.line) if name else None
 
 
-def _by_name(whole: YamlPart, called: str, found: Iterable[Named | None]) -> dict[str, Named]:
+def _by_name(document: YamlPart, called: str, found: Iterable[Named | None]) -> dict[str, Named]:
     """Return what was found by name; a second one of the same name is noted."""
     named: dict[str, Named] = {}
     for one in found:
@@ -187,7 +189,7 @@ def _by_name(whole: YamlPart, called: str, found: Iterable[Named | None]) -> dic
         if name in named:
             what = f"{called} {name!r} is there twice"
             first = f"the first is in line {named[name].line}"
-            whole.problems.append(problem_at(whole.lines.file, one.line, what, first))
+            document.problems.append(problem_at(document.lines.file, one.line, what, first))
         else:
             named[name] = one
     return named
@@ -206,22 +208,22 @@ def _operation(part: YamlPart) -> Operation:
     )
 
 
-def _read_shared(whole: YamlPart, name: str) -> list[ImplementationText]:
+def _read_shared(document: YamlPart, name: str) -> list[ImplementationText]:
     """Return what the top level says of nodes and wires: Code Sample 2's part for all, or the only one."""
-    wires = tuple(_port_wires(whole))
-    if _only_named(whole) and (wires or whole.has("dfns")):
-        nodes = _by_name(whole, "node", map(_read_declared, whole.items("dfns")))
-        return [ImplementationText("", nodes, wires, complete=False, line=whole.child("dfns").line)]
-    return [_flow(whole, name, wires)] if whole.has(*FLOW_KEYS) else []
+    wires = tuple(_port_wires(document))
+    if _only_named(document) and (wires or document.has("dfns")):
+        nodes = _by_name(document, "node", map(_read_declared, document.items("dfns")))
+        return [ImplementationText("", nodes, wires, complete=False, line=document.child("dfns").line)]
+    return [_flow(document, name, wires)] if document.has(*FLOW_KEYS) else []
 
 
-def _only_named(whole: YamlPart) -> bool:
+def _only_named(document: YamlPart) -> bool:
     """Return whether the nodes at the top of a file are a list of names, as in Code Sample 2."""
-    dfns = whole.child("dfns").data
+    dfns = document.child("dfns").data
     listed = dfns is None or (
-        isinstance(dfns, list) and not any(p.has("dfn_id") for p in whole.items("dfns"))
+        isinstance(dfns, list) and not any(p.has("dfn_id") for p in document.items("dfns"))
     )
-    return listed and not whole.has(*(key for key in FLOW_KEYS if key != "dfns"))
+    return listed and not document.has(*(key for key in FLOW_KEYS if key != "dfns"))
 
 
 def _read_declared(part: YamlPart) -> NodeUse | None:
@@ -236,12 +238,12 @@ def _is_connected(port: YamlPart) -> bool:
     return port.has("connections") and isinstance(port.child("name").data, str)
 
 
-def _port_wires(whole: YamlPart) -> Iterator[Wire]:
+def _port_wires(document: YamlPart) -> Iterator[Wire]:
     """Yield the `connections` under the ports as wires."""
     for key, inward in (("input_ports", True), ("output_ports", False)):
-        for port in filter(_is_connected, _quietly(whole, key)):
+        for port in filter(_is_connected, _quietly(document, key)):
             name = port.text("name")
-            noting = YamlPart(port.data, port.path, whole.lines, whole.problems)
+            noting = YamlPart(port.data, port.path, document.lines, document.problems)
             for part in noting.items("connections"):
                 if end := _end(part, "a connection", "dfn"):
                     yield Wire(name, end, line=part.line) if inward else Wire(end, name, line=part.line)

@@ -215,9 +215,9 @@ class RunStatistics:
     @property
     def shares(self) -> dict[str, tuple[float, str]]:
         """By node: fraction of the time spent in nodes (0 to 1), and a label."""
-        whole = sum(node.wall_total for node in self.nodes.values()) or 1.0
+        total = sum(node.wall_total for node in self.nodes.values()) or 1.0
         return {
-            name: (node.wall_total / whole, f"{_seconds(node.wall_p50)}, {node.wall_total / whole:.0%}")
+            name: (node.wall_total / total, f"{_seconds(node.wall_p50)}, {node.wall_total / total:.0%}")
             for name, node in self.nodes.items()
         }
 

@@ -104,19 +104,19 @@ class Wiring:
 
         The second stream of an input is called `input 2`, and so on.
         """
-        told: dict[str, Any] = {}
+        links: dict[str, Any] = {}
         for wanted, stream, how in self.links:
             if stream is None:
                 continue
-            before = sum(key.partition(" ")[0] == wanted.name for key in told)
-            told[f"{wanted.name} {before + 1}" if before else wanted.name] = {
+            before = sum(key.partition(" ")[0] == wanted.name for key in links)
+            links[f"{wanted.name} {before + 1}" if before else wanted.name] = {
                 "stream": stream.name,
                 "type": stream.type.__name__,
                 "role": stream.role,
                 "clock": stream.clock,
                 "how": how,
             }
-        return told
+        return links
 
     @property
     def rows(self) -> list[tuple[str, str, str, str]]:
@@ -394,8 +394,8 @@ def _list_needed(kind: type) -> set[str]:
 
 def _error(faults: Sequence[_Fault], recording: Recording) -> WiringError:
     """Return one error for all inputs that cannot be wired."""
-    told = [f for f in faults if f.candidates or not f.input.one_of] or faults
-    several = [f"{f.input.name}: {f.why}" for f in told] if len(faults) > 1 else [faults[0].why]
+    explained = [f for f in faults if f.candidates or not f.input.one_of] or faults
+    several = [f"{f.input.name}: {f.why}" for f in explained] if len(faults) > 1 else [faults[0].why]
     choices: dict[str, list[_Fault]] = {}
     for fault in faults:
         choices.setdefault(fault.input.one_of or f"{fault.input.name} ", []).append(fault)

@@ -129,9 +129,9 @@ def cloud_errors(
         )
     moved = se3.apply(found.matrix, points)
     to_truth = np.asarray(tree.query(moved)[0])
-    back = np.asarray(KDTree(moved).query(truth)[0])
-    scores = tuple(score_at(distance, back, to_truth) for distance in distances)
-    return CloudErrors(to_truth, back, scores, found)
+    to_estimate = np.asarray(KDTree(moved).query(truth)[0])
+    scores = tuple(score_at(distance, to_estimate, to_truth) for distance in distances)
+    return CloudErrors(to_truth, to_estimate, scores, found)
 
 
 def cloud_map_errors(
@@ -161,9 +161,11 @@ def cloud_map_errors(
     known = np.isfinite(ground.values)
     x, y = centres_of(reference, ground.values)
     cells = np.column_stack([x[known], y[known], ground.values[known]])
-    back = np.asarray(KDTree(points[measured_rows(points)]).query(cells)[0])
-    asked = distances or [n * cell_size(reference) for n in (1.0, 2.0)]
-    return CloudMapErrors(difference, statistics, tuple((d, float(np.mean(back <= d))) for d in asked))
+    to_points = np.asarray(KDTree(points[measured_rows(points)]).query(cells)[0])
+    thresholds = distances or [n * cell_size(reference) for n in (1.0, 2.0)]
+    return CloudMapErrors(
+        difference, statistics, tuple((d, float(np.mean(to_points <= d))) for d in thresholds)
+    )
 
 
 def _measured_points(called: str, cloud: PointCloud) -> Floats:

@@ -130,9 +130,9 @@ def judge_maps(
     return found
 
 
-def is_judged_by_relations(asked: EvaluationSettings) -> bool:
+def is_judged_by_relations(settings: EvaluationSettings) -> bool:
     """Return whether a file of relations is all that estimates are held against."""
-    return asked.truths is not None and asked.relations == ("relations",)
+    return settings.truths is not None and settings.relations == ("relations",)
 
 
 def _judge_each(
@@ -160,11 +160,11 @@ def _open(path: str, truth: bool, strict: bool, found: TrajectoryComparisons, re
     return replace(opened, notes=(*warnings_of(Path(split_name(path)[0])), *opened.notes))
 
 
-def _cut(whole: Input, start: str | None, end: str | None) -> Input:
+def _cut(source: Input, start: str | None, end: str | None) -> Input:
     """Return the part of an input between two times; `end` is not included."""
     if start is None and end is None:
-        return whole
-    path = whole.trajectory
+        return source
+    path = source.trajectory
     first = int(path.t_ns[0]) if len(path) else 0
     keep = np.ones(len(path), dtype=bool)
     if start is not None:
@@ -173,12 +173,12 @@ def _cut(whole: Input, start: str | None, end: str | None) -> Input:
         keep &= path.t_ns < clocks.resolve(end, first, path.clock)
     if not keep.any():
         raise TimeError(
-            f"{whole.name} has no pose between {start or 'its start'} and {end or 'its end'}",
+            f"{source.name} has no pose between {start or 'its start'} and {end or 'its end'}",
             why=f"it lasts from {clocks.text_from_ns(first, path.clock)} "
             f"to {clocks.text_from_ns(int(path.t_ns[-1]) if len(path) else 0, path.clock)}",
         )
     note = f"the reference is compared from {start or 'its start'} to {end or 'its end'}"
-    return replace(whole, trajectory=rows(path, np.flatnonzero(keep)), notes=(*whole.notes, note))
+    return replace(source, trajectory=rows(path, np.flatnonzero(keep)), notes=(*source.notes, note))
 
 
 def _note_losses(path: str, losses: tuple[Loss, ...], strict: bool, found: TrajectoryComparisons) -> None:
@@ -188,8 +188,8 @@ def _note_losses(path: str, losses: tuple[Loss, ...], strict: bool, found: Traje
         found.losses[path] = losses
 
 
-def _compare(reference: Input | None, estimate: Input, asked: EvaluationSettings, command: str) -> Result:
+def _compare(reference: Input | None, estimate: Input, settings: EvaluationSettings, command: str) -> Result:
     if reference is not None:
-        return evaluate(reference, estimate, asked, command)
-    assert asked.truths is not None
-    return judge_relations(estimate, asked.truths, asked, command)
+        return evaluate(reference, estimate, settings, command)
+    assert settings.truths is not None
+    return judge_relations(estimate, settings.truths, settings, command)

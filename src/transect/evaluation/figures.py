@@ -53,12 +53,14 @@ def draw_results(results: Sequence[Result], folder: Path, ground: str | None = N
 def plan_figures(results: Sequence[Result], folder: Path, ground: str | None = None) -> Iterator[Drawing]:
     """Yield the figures that `draw_results` draws; none is made before it is asked for."""
     usable = [result for result in results if "ate_translation" in result.arrays]
-    below = None if ground is None else _background(ground, usable)
-    figures = chain(_of_each(usable, below), _of_all(usable, below), _drifts(results), _maps(results))
+    background = None if ground is None else _background(ground, usable)
+    figures = chain(
+        _of_each(usable, background), _of_all(usable, background), _drifts(results), _maps(results)
+    )
     return (Drawing(folder / f"{name}.png", make, DPI) for name, make in figures)
 
 
-def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[Named]:
+def _of_each(results: Sequence[Result], background: Background | None) -> Iterator[Named]:
     from transect.draw.evaluation import trajectory_figure
 
     for result in results:
@@ -72,13 +74,13 @@ def _of_each(results: Sequence[Result], below: Background | None) -> Iterator[Na
             arrays["aligned"],
             arrays["ate_translation"],
             title=title,
-            background=below,
+            background=background,
             view=view_of(result),
         )
         yield f"trajectory_{short_name(_label(result, results))}", make
 
 
-def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[Named]:
+def _of_all(results: Sequence[Result], background: Background | None) -> Iterator[Named]:
     from transect.draw.evaluation import box_figure, trajectories_figure
 
     if len(results) > 1:
@@ -94,7 +96,7 @@ def _of_all(results: Sequence[Result], below: Background | None) -> Iterator[Nam
             paths = {r.estimate: r.arrays["aligned"] for r in group}
             yield f"trajectories{ending}", partial(
                 trajectories_figure, longest.arrays["reference"], paths,
-                title=_against("paths", group), background=below, view=view_of(longest),
+                title=_against("paths", group), background=background, view=view_of(longest),
             )  # fmt: skip
 
 

@@ -227,8 +227,8 @@ def _nearest(
     bound = np.where(np.isfinite(direct), direct, np.inf)[queried]
     steep = bound > min(distances)
     if steep.any():
-        reach = 1.001 * max(distances)
-        bound[steep] = KDTree(others).query(points[queried][steep], distance_upper_bound=reach)[0]
+        max_distance = 1.001 * max(distances)
+        bound[steep] = KDTree(others).query(points[queried][steep], distance_upper_bound=max_distance)[0]
     return bound
 
 

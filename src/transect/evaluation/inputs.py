@@ -247,17 +247,17 @@ def open_ground(over: str) -> tuple[GridMap | PointCloud, list[RecordedPath], li
         over = str(find_output(folder, port, ".tif", ".ply"))
     elif port is not None and (made := list_outputs(folder, ".tif", ".ply")):
         over = str(made[0][0])
-    below = map_of(*open_named(over))
+    ground = map_of(*open_named(over))
     port = port_of_path(folder)
     if not (folder / RUN).is_file() or not (folder / f"{port}.tum").is_file():
-        return below, [], []
+        return ground, [], []
     run = path_of_trajectory(open_input(f"{folder}:{port}").trajectory, folder.resolve().name)
-    if isinstance(below, GridMap) and below.frame in (run.frame, LEVELLED):
-        below = replace(below, crs="")  # the track lies in the map's own frame
-    if isinstance(below, GridMap) and (below.crs or below.frame not in ("", LEVELLED)):
-        return below, [run] if run.frame == below.frame else [], []
+    if isinstance(ground, GridMap) and ground.frame in (run.frame, LEVELLED):
+        ground = replace(ground, crs="")  # the track lies in the map's own frame
+    if isinstance(ground, GridMap) and (ground.crs or ground.frame not in ("", LEVELLED)):
+        return ground, [run] if run.frame == ground.frame else [], []
     notes = ["the map was turned level by the IMU: tracks lie on it without that tilt"]
-    return replace(below, frame=run.frame), [run], notes if below.frame == LEVELLED else []
+    return replace(ground, frame=run.frame), [run], notes if ground.frame == LEVELLED else []
 
 
 def map_of(recording: Recording, name: str = "") -> GridMap | PointCloud:

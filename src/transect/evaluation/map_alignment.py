@@ -199,8 +199,8 @@ def _bounds(found: GridAlignment, placement: MapPlacement) -> tuple[Floats, Floa
     offsets = _corners(found.moved)
     both = np.vstack([placement.transform_offsets(offsets), placement.middle + offsets])[:, :2]
     now = placement.transform_offsets(offsets)[:, :2]
-    far = np.linalg.norm(placement.shift[:2]) > np.ptp(now, axis=0).max()
-    shown = now if far else both
+    is_displaced = np.linalg.norm(placement.shift[:2]) > np.ptp(now, axis=0).max()
+    shown = now if is_displaced else both
     return shown.min(axis=0), shown.max(axis=0)
 
 

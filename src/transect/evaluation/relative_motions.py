@@ -96,8 +96,8 @@ def _segments(travelled: Floats, starts: Ints, lengths: Floats) -> tuple[Ints, I
     The last is the first pose *beyond* it.
     """
     ends = np.searchsorted(travelled, travelled[starts][:, None] + lengths, side="right")
-    which, length = np.nonzero(ends < len(travelled))
-    return starts[which], ends[which, length], lengths[length]
+    start, length = np.nonzero(ends < len(travelled))
+    return starts[start], ends[start, length], lengths[length]
 
 
 @dataclass(frozen=True)

@@ -165,19 +165,19 @@ def report_failure(reference: Input | None, estimate: str, why: str, command: st
     )
 
 
-def provenance_of(inputs: tuple[Input, ...], asked: EvaluationSettings, command: str) -> Provenance:
+def provenance_of(inputs: tuple[Input, ...], settings: EvaluationSettings, command: str) -> Provenance:
     """Return the files with hashes, and all settings."""
-    parameters = {key: value for key, value in vars(asked).items() if not key.startswith("truths")}
-    given = (asked.truths_file,) if asked.truths_file else ()
+    parameters = {key: value for key, value in vars(settings).items() if not key.startswith("truths")}
+    given = (settings.truths_file,) if settings.truths_file else ()
     files = tuple(dict.fromkeys([*(file for each in inputs for file in each.files), *given]))
     return Provenance(files, f"transect {__version__}", "", command, parameters)
 
 
 def _offset(
-    reference: Trajectory, estimate: Trajectory, asked: EvaluationSettings
+    reference: Trajectory, estimate: Trajectory, settings: EvaluationSettings
 ) -> tuple[EstimatedOffset | None, float]:
-    if asked.offset != "auto":
-        return None, asked.offset
+    if settings.offset != "auto":
+        return None, settings.offset
     from .association import find_offset
 
     found = find_offset(reference, estimate)
@@ -217,7 +217,7 @@ def _paths(compared: PairedTrajectories) -> dict[str, NDArray[Any]]:
     }
 
 
-def _describe(pairs: Pairs, asked: EvaluationSettings, found: EstimatedOffset | None) -> dict[str, Any]:
+def _describe(pairs: Pairs, settings: EvaluationSettings, found: EstimatedOffset | None) -> dict[str, Any]:
     return {
         "matched": len(pairs),
         "candidates": pairs.candidates,
@@ -292,10 +292,10 @@ def _relations(compared: PairedTrajectories) -> Metric:
     """Relations from a file, else between the poses of the reference that are a step apart."""
     from .relative_motions import RelationErrors, relation_errors
 
-    asked = compared.asked
-    if asked.truths is not None:
-        return _relate(relation_errors(asked.truths, compared.pairs.estimate, asked.between_relations))
-    error = relative_error(_full(compared), asked.step, asked.per)
+    settings = compared.asked
+    if settings.truths is not None:
+        return _relate(relation_errors(settings.truths, compared.pairs.estimate, settings.between_relations))
+    error = relative_error(_full(compared), settings.step, settings.per)
     statistics, arrays = _relate(RelationErrors(error.translation, error.rotation, 0))
     if not _has_attitudes(compared.pairs):
         statistics["rotation"], statistics["squared"]["rotation_rad2"] = None, None

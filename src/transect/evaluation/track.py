@@ -82,9 +82,9 @@ class SmoothedTrack:
         """Return which displacements (m,) between knots are significant."""
         moved = self.positions[last] - self.positions[first]
         spread = np.sqrt(np.mean((self.noise[:, last] - self.noise[:, first]) ** 2, axis=0))
-        far = np.linalg.norm(moved, axis=-1) >= TRACK.min_displacement_m
+        is_displaced = np.linalg.norm(moved, axis=-1) >= TRACK.min_displacement_m
         normalised = moved / np.maximum(spread, TRACK.min_displacement_m / 10)
-        return far & ((normalised**2).sum(axis=-1) > TRACK.min_significance)
+        return is_displaced & ((normalised**2).sum(axis=-1) > TRACK.min_significance)
 
 
 # Noise
@@ -308,12 +308,12 @@ def _system(knots: _Knots, axis: int, density: float) -> Floats:
     between[:, 0, 0], between[:, 0, 1] = -pp, -pv
     between[:, 1, 0], between[:, 1, 1] = -(pp * step + pv), -(pv * step + vv)
     # The drifting error; where there is none, its values have no effect.
-    spread, kept = knots.drift_std[:, axis], knots.correlation[1:, axis]
-    information = 1 / (spread[1:] ** 2 * np.maximum(1 - kept**2, 1e-9))
+    spread, correlation = knots.drift_std[:, axis], knots.correlation[1:, axis]
+    information = 1 / (spread[1:] ** 2 * np.maximum(1 - correlation**2, 1e-9))
     diagonal[0, 2, 2] += 1 / spread[0] ** 2
     diagonal[1:, 2, 2] += information
-    diagonal[:-1, 2, 2] += kept**2 * information
-    between[:, 2, 2] = -kept * information
+    diagonal[:-1, 2, 2] += correlation**2 * information
+    between[:, 2, 2] = -correlation * information
     last = 2 * STATE_SIZE - 1
     for i in range(STATE_SIZE):
         for j in range(STATE_SIZE):
@@ -359,8 +359,8 @@ def _simulate(knots: _Knots) -> Floats:
     if knots.drifts.any():
         drift = rng.standard_normal((TRACK.noise_draws, *knots.drift_std.shape)) * knots.drift_std
         for k in range(1, len(knots.seconds)):
-            kept = knots.correlation[k]
-            drift[:, k] = kept * drift[:, k - 1] + np.sqrt(1 - kept**2) * drift[:, k]
+            correlation = knots.correlation[k]
+            drift[:, k] = correlation * drift[:, k - 1] + np.sqrt(1 - correlation**2) * drift[:, k]
         noise[:, 0] += drift * knots.drifts[:, None]
     return noise
 

@@ -257,9 +257,9 @@ def _motions(
     places: Floats, turns: Floats, first: Ints, last: Ints
 ) -> tuple[kernels.Components, kernels.Components]:
     """Return components of the translations and rotations between poses, in the frame of the first."""
-    back = kernels.conjugate(turns.take(first, axis=1))
-    way = places.take(last, axis=1) - places.take(first, axis=1)
-    return kernels.rotate(back, way), kernels.multiply(back, turns.take(last, axis=1))
+    conjugates = kernels.conjugate(turns.take(first, axis=1))
+    displacements = places.take(last, axis=1) - places.take(first, axis=1)
+    return kernels.rotate(conjugates, displacements), kernels.multiply(conjugates, turns.take(last, axis=1))
 
 
 def travelled_distance(positions: Floats) -> Floats:

@@ -46,14 +46,14 @@ def matchability(matched: ArrayLike, response: ArrayLike | None = None) -> Featu
     response : (n,), optional
         Detector response of each, in any unit; NaN are ignored in `auc`.
     """
-    kept = np.asarray(matched, np.bool_)
-    ratio = float(kept.mean()) if len(kept) else float("nan")
+    is_matched = np.asarray(matched, np.bool_)
+    ratio = float(is_matched.mean()) if len(is_matched) else float("nan")
     auc = float("nan")
     if response is not None:
         strength = floats("response", response, ("n",))
-        same_length(matched=kept, response=strength)
-        auc = _area_under_curve(strength, kept)
-    return FeatureMatchability(ratio, auc, int(kept.sum()), len(kept))
+        same_length(matched=is_matched, response=strength)
+        auc = _area_under_curve(strength, is_matched)
+    return FeatureMatchability(ratio, auc, int(is_matched.sum()), len(is_matched))
 
 
 def _area_under_curve(values: Floats, chosen: Mask) -> float:
@@ -96,14 +96,19 @@ def match_quality(distances: ArrayLike, accepted: ArrayLike) -> MatchQuality:
     accepted : (n,) bool
         Which of them were accepted.
     """
-    d, kept = floats("distances", distances, ("n",)), np.asarray(accepted, np.bool_)
-    same_length(distances=d, accepted=kept)
+    d, is_accepted = floats("distances", distances, ("n",)), np.asarray(accepted, np.bool_)
+    same_length(distances=d, accepted=is_accepted)
     known = np.isfinite(d)
-    d, kept = d[known], kept[known]
+    d, is_accepted = d[known], is_accepted[known]
     mean = float(d.mean()) if len(d) else float("nan")
-    if not (kept.any() and mean > 0):
-        return MatchQuality(float("nan"), float("nan"), int(kept.sum()), len(d))
-    return MatchQuality(float(d[kept].sum()) / mean, float(d[kept].mean()) / mean, int(kept.sum()), len(d))
+    if not (is_accepted.any() and mean > 0):
+        return MatchQuality(float("nan"), float("nan"), int(is_accepted.sum()), len(d))
+    return MatchQuality(
+        float(d[is_accepted].sum()) / mean,
+        float(d[is_accepted].mean()) / mean,
+        int(is_accepted.sum()),
+        len(d),
+    )
 
 
 # Triangulation
@@ -162,11 +167,11 @@ def triangulate(
     P, x, spread = _check(projections, pixels, pixel_covariance)
     found = _solve(P, x, np.ones(x.shape[:2]), spread)
     for _ in range(REWEIGHTINGS):
-        whole = np.column_stack([found.points, np.ones(len(x))])
+        homogeneous = np.column_stack([found.points, np.ones(len(x))])
         total = spread
         if projection_covariance is not None:
-            total = spread + _camera_covariance(P, whole, np.asarray(projection_covariance, np.float64))
-        found = _solve(P, x, whole @ P[:, 2].T, total)
+            total = spread + _camera_covariance(P, homogeneous, np.asarray(projection_covariance, np.float64))
+        found = _solve(P, x, homogeneous @ P[:, 2].T, total)
     return found
 
 
@@ -199,12 +204,12 @@ def _solve(P: Floats, x: Floats, depth: Floats, spread: Floats) -> Triangulation
     return Triangulation(points, covariances, np.sqrt(inverse[:, 2] / inverse[:, 0]))
 
 
-def _camera_covariance(P: Floats, whole: Floats, covariance: Floats) -> Floats:
+def _camera_covariance(P: Floats, homogeneous: Floats, covariance: Floats) -> Floats:
     """Return the pixel covariance (n, m, 2, 2) of n points due to uncertain cameras (m, 12, 12)."""
-    n, m = len(whole), len(P)
-    projected = np.einsum("mij,nj->nmi", P, whole)
+    n, m = len(homogeneous), len(P)
+    projected = np.einsum("mij,nj->nmi", P, homogeneous)
     with np.errstate(divide="ignore", invalid="ignore"):
-        pixel, near = projected[..., :2] / projected[..., 2:], whole[:, None] / projected[..., 2:]
+        pixel, near = projected[..., :2] / projected[..., 2:], homogeneous[:, None] / projected[..., 2:]
     J = np.zeros((n, m, 2, 12))
     J[..., 0, :4] = J[..., 1, 4:8] = near
     J[..., 8:] = -pixel[..., None] * near[..., None, :]

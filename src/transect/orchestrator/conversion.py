@@ -105,9 +105,9 @@ def _change_frame(value: Any, frame: str, product: Product, frames: FrameTree) -
 def _downsample(value: Any, resolution: float) -> Any:
     """Return a cloud or a map with fewer points or cells."""
     if isinstance(value, PointCloud):
-        kept = voxel_indices(value.points, resolution)
-        fields = {name: each[kept] for name, each in value.fields.items()}
-        return replace(value, points=value.points[kept], fields=fields)
+        rows = voxel_indices(value.points, resolution)
+        fields = {name: each[rows] for name, each in value.fields.items()}
+        return replace(value, points=value.points[rows], fields=fields)
     if isinstance(value, GridMap):
         times = round(resolution / value.resolution[0])
         if times < 1:

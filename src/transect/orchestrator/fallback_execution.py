@@ -93,8 +93,8 @@ def _smooth(
     made = run(plan.smoothing.compound, extended, wire=wiring, set=settings, out=out, **span)
     parents.append(product_of_step(plan.join, store, plan.results.made).id)
     agreement = tuple(each.text for each in made.conclusions if each.text.startswith(AGREEMENT_PREFIX))
-    kept = keep_result(plan.smoothing, made, out, store, mission, parents)
-    results = replace(plan.results, suspect=tuple(suspect), agreement=agreement, made=tuple(kept))
+    identifiers = keep_result(plan.smoothing, made, out, store, mission, parents)
+    results = replace(plan.results, suspect=tuple(suspect), agreement=agreement, made=tuple(identifiers))
     return replace(plan, results=results)
 
 
@@ -134,11 +134,11 @@ def _run_alternatives(
     for number, (choice, step) in enumerate(zip(plan.choices, plan.alternatives, strict=False)):
         out = folder / f"alternative{number}"
         made = run(step.compound, recording, out=out, **span)
-        kept = keep_result(step, made, out, store, mission)
-        product = product_of_step(step, store, kept)
+        identifiers = keep_result(step, made, out, store, mission)
+        product = product_of_step(step, store, identifiers)
         stream = stream_of(product, store.content(product.id), step.name)
         frames = made.replay.playback.frames if made.replay else recording.frames
-        covariances = _covariances_of(step, store, kept) if choice.drift_covariance else None
+        covariances = _covariances_of(step, store, identifiers) if choice.drift_covariance else None
         outputs.append(_AlternativeOutput(step, product, stream, frames, covariances, choice.map_radius))
     return outputs
 

@@ -186,5 +186,5 @@ def _drop_bad_streams(
             why = f"BAD for {bad_ns.total() / NS:.0f} of {total_ns / NS:.0f} s ({reason})"
             refused.append(Refusal(name, why))
     dropped = {each.what for each in refused}
-    kept = tuple(stream for stream in recording.streams if stream.name not in dropped)
-    return recording.replace(streams=kept), refused
+    good_streams = tuple(stream for stream in recording.streams if stream.name not in dropped)
+    return recording.replace(streams=good_streams), refused

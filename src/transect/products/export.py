@@ -168,8 +168,8 @@ def _is_area(product: Product) -> bool:
 def _drop_large_outlines(lines: Sequence[tuple[Product, Floats]]) -> tuple[list[Floats], int]:
     """Return outlines, except those that dwarf everything else, and their number."""
     widths = [float(np.ptp(points, axis=0).max()) for _, points in lines]
-    kept = [width for (each, _), width in zip(lines, widths, strict=True) if _is_chosen(each)]
-    max_width = MAX_OUTLINE_RATIO * max(kept, default=math.inf)
+    widths_of_chosen = [width for (each, _), width in zip(lines, widths, strict=True) if _is_chosen(each)]
+    max_width = MAX_OUTLINE_RATIO * max(widths_of_chosen, default=math.inf)
     areas = [(points, width) for (each, points), width in zip(lines, widths, strict=True) if _is_area(each)]
     found = [points for points, width in areas if width <= max_width]
     return found, len(areas) - len(found)

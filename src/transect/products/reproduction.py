@@ -216,13 +216,13 @@ def _find_map(
     store: ProductStore, parameters: Mapping[str, Any], look_in: Sequence[Path]
 ) -> tuple[KeptMap | None, dict[str, str]]:
     """Return the map of places that a run was given, if it was; and where it is, by where it was."""
-    asked: Mapping[str, Any] = parameters["request"]
-    if "map" not in asked:
+    request: Mapping[str, Any] = parameters["request"]
+    if "map" not in request:
         return None, {}
-    path, digest = str(asked["map"]), str(parameters["config"]["map"]["digest"])
+    path, digest = str(request["map"]), str(parameters["config"]["map"]["digest"])
     with tempfile.TemporaryDirectory() as scratch:
         for name, place in _map_candidates(store, path, digest, Path(scratch) / "map.zip", look_in):
-            if (found := _read_map(place, digest, asked["extend"])) is not None:
+            if (found := _read_map(place, digest, request["extend"])) is not None:
                 return found, {} if name == path else {path: name}
     wrong = "not what it was" if Path(path).exists() else "gone"
     why = f"no whole map of the digest {digest[:12]} is there, in the store, or where it was looked for"
@@ -235,9 +235,9 @@ def _map_candidates(
 ) -> Iterator[tuple[str, Path]]:
     """Yield what may be a map, and what to call it: where it was, the store's (as a file), and others."""
     yield path, Path(path)
-    if (kept := find_kept_map(store, digest)) is not None:
-        copy.write_bytes(store.content(kept.id))
-        yield f"the product {kept.id[:12]}", copy
+    if (product := find_kept_map(store, digest)) is not None:
+        copy.write_bytes(store.content(product.id))
+        yield f"the product {product.id[:12]}", copy
     for found in (each for top in look_in for each in _files_below(top)):
         if found.name == MAP:
             yield str(found.parent), found.parent

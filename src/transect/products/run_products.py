@@ -59,9 +59,9 @@ def keep_run(
         one, too, if the store has it.
     """
     given = _read_json(folder / "run.json")["config"].get("map")
-    kept = find_kept_map(store, given["digest"]) if given else None
-    whole = (*parents, kept.id) if kept else parents
-    return store.put_many(list(products_of_run(folder, mission, command, whole)))
+    map_product = find_kept_map(store, given["digest"]) if given else None
+    all_parents = (*parents, map_product.id) if map_product else parents
+    return store.put_many(list(products_of_run(folder, mission, command, all_parents)))
 
 
 def find_kept_map(store: ProductStore, digest: str) -> Product | None:

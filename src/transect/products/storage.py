@@ -122,12 +122,14 @@ def conditions(wanted: ProductQuery, form: str) -> tuple[list[str], list[Any]]:
     form : str
         How a condition is written: `{} {} ?` for column and relation.
     """
-    asked: list[tuple[str, str, Any]] = [(name, "=", value) for name, value in wanted.words.items()]
+    relations: list[tuple[str, str, Any]] = [(name, "=", value) for name, value in wanted.words.items()]
     if wanted.time is not None:
-        asked += [("t1_ns", ">=", wanted.time[0]), ("t0_ns", "<", wanted.time[1])]
+        relations += [("t1_ns", ">=", wanted.time[0]), ("t0_ns", "<", wanted.time[1])]
     if wanted.min_quality is not None:
-        asked.append(("score", ">=", wanted.min_quality))
-    return [form.format(name, relation) for name, relation, _ in asked], [value for *_, value in asked]
+        relations.append(("score", ">=", wanted.min_quality))
+    return [form.format(name, relation) for name, relation, _ in relations], [
+        value for *_, value in relations
+    ]
 
 
 def newest_first(found: Iterable[Found], latest: int | None) -> Iterator[str]:
@@ -154,8 +156,8 @@ def area_in_site(area: Area, site: Site) -> Area | None:
         for y in (y0, (y0 + y1) / 2, y1)
     ]
     local = local_from_geodetic(points, origin_of(site))
-    middle, reach = (local.min(0) + local.max(0)) / 2, (local.max(0) - local.min(0)) / 2 * _SPARE + 1.0
-    low, high = middle - reach, middle + reach
+    middle, half_size = (local.min(0) + local.max(0)) / 2, (local.max(0) - local.min(0)) / 2 * _SPARE + 1.0
+    low, high = middle - half_size, middle + half_size
     return Area(float(low[0]), float(low[1]), float(high[0]), float(high[1]), site.crs)
 
 

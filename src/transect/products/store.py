@@ -220,12 +220,14 @@ class ProductStore(ABC):
         StoreError
             If there is none, or several match.
         """
-        whole = self._whole(identifier)
-        document = self._document(whole)
+        full_id = self._whole(identifier)
+        document = self._document(full_id)
         if document is not None:
             return Product.from_document(document)
         raise DeletedError(
-            f"the product {whole[:12]} was deleted", where=self.address, why=self._describe_deletion(whole)
+            f"the product {full_id[:12]} was deleted",
+            where=self.address,
+            why=self._describe_deletion(full_id),
         )
 
     def content(self, identifier: str) -> bytes:
@@ -242,8 +244,8 @@ class ProductStore(ABC):
 
     def lineage(self, identifier: str) -> Lineage:
         """Return the graph of everything that a product was made from."""
-        whole, known = self._whole(identifier), dict[str, Lineage]()
-        pending: list[tuple[str, Product | None]] = [(whole, None)]
+        full_id, known = self._whole(identifier), dict[str, Lineage]()
+        pending: list[tuple[str, Product | None]] = [(full_id, None)]
         above = set[str]()
         while pending:  # iterative: a chain may be longer than Python's stack
             each, product = pending[-1]
@@ -260,7 +262,7 @@ class ProductStore(ABC):
             if product is not None and each not in known:
                 known[each] = Lineage(each, product, tuple(self._parents(product, known)))
                 above.discard(each)
-        return known[whole]
+        return known[full_id]
 
     def look_up(self, identifier: str) -> Product | None:
         """Return the product with a full id, None if it is not in the store."""
@@ -283,9 +285,9 @@ class ProductStore(ABC):
         """
         if not reason.strip():
             raise UsageError("a product is deleted for a reason", hint="give one")
-        whole = self.get(identifier).id
-        self._remove([whole], "delete", reason)
-        return whole
+        full_id = self.get(identifier).id
+        self._remove([full_id], "delete", reason)
+        return full_id
 
     def prune(self, policy: RetentionPolicy, reason: str = "pruned", dry_run: bool = False) -> list[Product]:
         """Remove the products that a policy selects, and orphaned payloads; return the products.
@@ -367,13 +369,13 @@ class ProductStore(ABC):
         return self._describe_deletion(identifier) if gone else "not in this store"
 
     def _disposable(self, policy: RetentionPolicy) -> Iterator[Product]:
-        kept: dict[tuple[str, str, str], int] = {}
+        count_of: dict[tuple[str, str, str], int] = {}
         for product in self.find():  # those that end last come first
             if product.kind not in policy.kinds if policy.kinds else product.kind == "Run":
                 continue
             group = (product.kind, product.name, product.robot)
-            kept[group] = kept.get(group, 0) + 1
-            is_recent = policy.keep_latest is not None and kept[group] <= policy.keep_latest
+            count_of[group] = count_of.get(group, 0) + 1
+            is_recent = policy.keep_latest is not None and count_of[group] <= policy.keep_latest
             is_late = policy.before_ns is not None and not _ended_before(product, policy.before_ns)
             is_good = policy.below is not None and (product.score or 0.0) >= policy.below
             if not (is_recent or is_late or is_good):

@@ -42,9 +42,9 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
     """
     if not recordings:
         raise TransectError("nothing to join", hint="give at least one recording")
-    whole = name or "+".join(r.name for r in recordings)
+    joined_name = name or "+".join(r.name for r in recordings)
     if prefix:
-        return _side_by_side(recordings, whole)
+        return _side_by_side(recordings, joined_name)
     recordings = calibrate(recordings)
     ordered = sorted(recordings, key=lambda r: r.span[0] if r.span and r.clock != "index" else 0)
     hint = _hint_apart(recordings)
@@ -64,7 +64,7 @@ def join(recordings: Sequence[Recording], *, prefix: bool = False, name: str = "
         robot=next((r.robot for r in recordings if r.robot), None),
         parts=_parts(ordered),
         conditions={**conditions, "joined": [dict(r.conditions) for r in ordered]},
-        name=whole,
+        name=joined_name,
         streams=streams,
         frames=frames,
         cameras=cameras,
@@ -206,8 +206,8 @@ def _end_to_end(parts: Sequence[Stream], hint: str) -> Stream:
         for key, value in first.meta.items()
         if all(_is_same(p.meta.get(key), value) for p in parts)
     }
-    whole = Parsed(table, losses, notes)
-    return first.replace(source=whole, seams=seams, loader=_loader_of(parts), meta=shared)
+    joined = Parsed(table, losses, notes)
+    return first.replace(source=joined, seams=seams, loader=_loader_of(parts), meta=shared)
 
 
 def _is_same(one: Any, other: Any) -> bool:

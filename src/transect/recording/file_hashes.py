@@ -90,9 +90,9 @@ def find_hash(container: Path, name: str, file_state: FileState) -> str | None:
     """Return the cached sha256 of a file in this state."""
     if _rehashing or file_state[0] < SMALL_FILE_BYTES:
         return None
-    kept: Any = _hashes.of(container).get(name)
-    known = isinstance(kept, list) and tuple(kept[:-1]) == file_state and isinstance(kept[-1], str)
-    return kept[-1] if known else None
+    record: Any = _hashes.of(container).get(name)
+    known = isinstance(record, list) and tuple(record[:-1]) == file_state and isinstance(record[-1], str)
+    return record[-1] if known else None
 
 
 def remember_hash(container: Path, name: str, file_state: FileState, sha256: str, began_ns: int) -> None:
@@ -132,13 +132,13 @@ class _HashIndex:
 
     def of(self, container: Path) -> Mapping[str, list[Any]]:
         """Return the cached hashes of the files in a folder or archive."""
-        kept = self._path(container)
+        path = self._path(container)
         with self._lock:
-            file_state, files = self._loaded.get(kept, (None, {}))
-            if (now := _existing_file_state(kept)) != file_state:
-                files = self._read(kept)
-                self._loaded[kept] = now, files
-            return files | self._pending.get(kept, {}) if kept in self._pending else files
+            file_state, files = self._loaded.get(path, (None, {}))
+            if (now := _existing_file_state(path)) != file_state:
+                files = self._read(path)
+                self._loaded[path] = now, files
+            return files | self._pending.get(path, {}) if path in self._pending else files
 
     def add(self, container: Path, name: str, entry: list[Any]) -> None:
         """Add one file."""
@@ -161,14 +161,14 @@ class _HashIndex:
                     self._write()
 
     def _write(self) -> None:
-        for kept, entries in self._pending.items():
-            write_sealed(kept, {"files": self._read(kept) | entries})
+        for path, entries in self._pending.items():
+            write_sealed(path, {"files": self._read(path) | entries})
         self._pending.clear()
 
     @staticmethod
-    def _read(kept: Path) -> dict[str, list[Any]]:
+    def _read(path: Path) -> dict[str, list[Any]]:
         try:
-            return dict(unseal(json.loads(kept.read_bytes()))["files"])
+            return dict(unseal(json.loads(path.read_bytes()))["files"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 

@@ -180,9 +180,9 @@ def _encode_observations(name: str, observations: Sequence[Observation]) -> dict
             why=f"types and shapes behind the first axis: {sorted(map(str, alike))}",
         )
     nothing = given[0][:0]
-    whole = [np.asarray(each.get(name, nothing)) for each in observations]
-    offsets = np.cumsum([0, *map(len, whole)], dtype=np.int64)
-    return {f"{name}.npy": _array_bytes(np.concatenate(whole)), f"{name}.offsets.npy": _array_bytes(offsets)}
+    arrays = [np.asarray(each.get(name, nothing)) for each in observations]
+    offsets = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
+    return {f"{name}.npy": _array_bytes(np.concatenate(arrays)), f"{name}.offsets.npy": _array_bytes(offsets)}
 
 
 def _decode(head: Mapping[str, Any], contents: Mapping[str, bytes]) -> PlaceMap:

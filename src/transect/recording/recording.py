@@ -120,8 +120,8 @@ class Recording:
             raise StreamError(
                 f"no stream of {self.name} matches {missing}", hint=did_you_mean(missing, self._by_name)
             )
-        kept = {s.name for streams in chosen.values() for s in streams}
-        return self.replace(streams=tuple(s for s in self.streams if s.name in kept))
+        names = {s.name for streams in chosen.values() for s in streams}
+        return self.replace(streams=tuple(s for s in self.streams if s.name in names))
 
     def replace(self, **changes: Any) -> Recording:
         """Return the recording with some attributes changed."""
@@ -245,13 +245,13 @@ class Recording:
                 hint="name streams of one clock",
             )
         t = np.concatenate([s.t_ns for s in chosen]) if chosen else np.zeros(0, np.int64)
-        which = np.repeat(np.arange(len(chosen)), [len(s) for s in chosen])
+        stream_of = np.repeat(np.arange(len(chosen)), [len(s) for s in chosen])
         row = np.concatenate([np.arange(len(s)) for s in chosen]) if chosen else t
         order = np.argsort(t, kind="stable")
         chunk = 65_536  # rows converted to Python numbers at a time
         for begin in range(0, len(order), chunk):
             part = order[begin : begin + chunk]
-            for k, i in zip(which[part].tolist(), row[part].tolist(), strict=True):
+            for k, i in zip(stream_of[part].tolist(), row[part].tolist(), strict=True):
                 yield Sample(chosen[k], i)
 
     def __repr__(self) -> str:

@@ -87,9 +87,9 @@ class Source(ABC):
         stat = content.stat if isinstance(content, FileBytes) else None
         return self.file_state(name) if stat is None else file_state_of(stat), content
 
-    def _log_read(self, name: str, file_state: FileState, whole: Buffer | None) -> None:
+    def _log_read(self, name: str, file_state: FileState, content: Buffer | None) -> None:
         log = reading_log()
-        (self.touched if log is None else log).add(self, name, file_state, whole)
+        (self.touched if log is None else log).add(self, name, file_state, content)
 
     @abstractmethod
     def head(self, name: str, count: int = HEAD_BYTES) -> bytes:
@@ -214,8 +214,8 @@ class _SourceView(Source):
     def container(self, name: str) -> Path:
         return self.parent.container(self.prefix + name)
 
-    def _log_read(self, name: str, file_state: FileState, whole: Buffer | None) -> None:
-        self.parent._log_read(self.prefix + name, file_state, whole)
+    def _log_read(self, name: str, file_state: FileState, content: Buffer | None) -> None:
+        self.parent._log_read(self.prefix + name, file_state, content)
 
     def head(self, name: str, count: int = HEAD_BYTES) -> bytes:
         return self.parent.head(self.prefix + name, count)

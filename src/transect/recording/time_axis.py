@@ -127,11 +127,11 @@ class _Part:
         if not len(steps):
             return
         self.gap = _longest(filter(None, (self.gap, _longest_step(t_ns))))
-        back = steps < 0
-        if back.any():
-            self.back_at = int(t_ns[np.argmax(back)]) if self.back_at is None else self.back_at
+        backward = steps < 0
+        if backward.any():
+            self.back_at = int(t_ns[np.argmax(backward)]) if self.back_at is None else self.back_at
             self.back = max(self.back, -int(steps.min()))
-        self.backwards += int(np.count_nonzero(back))
+        self.backwards += int(np.count_nonzero(backward))
         self.repeated += int(np.count_nonzero(steps == 0))
 
 

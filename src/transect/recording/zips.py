@@ -213,9 +213,9 @@ class ZipSource(Source):
         if member.size < MIN_STREAMED_BYTES:
             data = reader.read(0, member.size + 1)
             return self._check(name, member, data[: member.size], data[member.size :])
-        whole = FileBytes.over(reader, member.size)
-        self._checked[name] = self._check(name, member, whole, reader.read(member.size, member.size + 1))
-        return whole
+        content = FileBytes.over(reader, member.size)
+        self._checked[name] = self._check(name, member, content, reader.read(member.size, member.size + 1))
+        return content
 
     def _check(self, name: str, member: Member, data: Content, more: bytes) -> Content:
         """Return the data of a member after checking size and CRC; `more` are bytes beyond its size."""
@@ -315,12 +315,12 @@ def _walk_streamed(data: Content, start: int) -> tuple[int, int, int, int] | Non
         piece = bytes(data[at : at + _CHUNK_BYTES])
         at += len(piece)
         try:
-            whole = unpacking.decompress(piece, MAX_COMPRESSION_RATIO * _CHUNK_BYTES)
+            unpacked = unpacking.decompress(piece, MAX_COMPRESSION_RATIO * _CHUNK_BYTES)
         except zlib.error:
             return None
         if unpacking.unconsumed_tail:
             return None  # compression ratio of a zip bomb
-        crc, size = zlib.crc32(whole, crc), size + len(whole)
+        crc, size = zlib.crc32(unpacked, crc), size + len(unpacked)
     end = at - len(unpacking.unused_data)
     has_signature = bytes(data[end : end + 4]) == b"PK\x07\x08"
     descriptor = end + 4 * has_signature
@@ -403,8 +403,8 @@ def _wide(extra: bytes, packed: int, size: int, offset: int) -> tuple[int, int, 
         if kind == 1:
             count = min(length, len(extra) - at - 4) // 8
             values = list(struct.unpack_from(f"<{count}Q", extra, at + 4))
-            wide = [values.pop(0) if v == 0xFFFFFFFF and values else v for v in (size, packed, offset)]
-            return wide[1], wide[0], wide[2]
+            sizes = [values.pop(0) if v == 0xFFFFFFFF and values else v for v in (size, packed, offset)]
+            return sizes[1], sizes[0], sizes[2]
         at += 4 + length
     return packed, size, offset
 

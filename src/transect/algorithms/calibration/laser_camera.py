@@ -78,17 +78,17 @@ def estimate_mount(sightings: Sequence[BoardSighting]) -> LaserCameraMount:
         raise GeometryError(f"expected at least {MIN_BOARDS} boards, got {len(sightings)}")
     errors = _rms_per_sighting(_initial_mount(sightings), sightings)
     used = errors <= DEFAULT_SETTINGS.max_error_ratio * np.median(errors)
-    kept = [each for each, good in zip(sightings, used, strict=True) if good]
-    T_camera_laser = _fit(kept)
-    position = _number_positions(kept)
-    residual, _ = _residuals(T_camera_laser, *_equations(kept))
+    inliers = [each for each, good in zip(sightings, used, strict=True) if good]
+    T_camera_laser = _fit(inliers)
+    position = _number_positions(inliers)
+    residual, _ = _residuals(T_camera_laser, *_equations(inliers))
     return LaserCameraMount(
         T_camera_laser,
         float(np.sqrt(np.mean(residual**2))),
         _rms_per_sighting(T_camera_laser, sightings),
         used,
         len(np.unique(position)),
-        _jackknife_sigmas(T_camera_laser, kept, position),
+        _jackknife_sigmas(T_camera_laser, inliers, position),
     )
 
 
@@ -115,11 +115,11 @@ def _initial_mount(sightings: Sequence[BoardSighting]) -> Floats:
 
 def _equations(sightings: Sequence[BoardSighting]) -> tuple[Floats, Floats, Floats]:
     """Return normals (n, 3) and distances (n,) of the planes of all points, and the points (n, 3)."""
-    which = np.repeat(np.arange(len(sightings)), [len(each.points) for each in sightings])
+    board = np.repeat(np.arange(len(sightings)), [len(each.points) for each in sightings])
     flat = np.concatenate([each.points for each in sightings])
     return (
-        np.stack([each.normal for each in sightings])[which],
-        np.array([each.distance for each in sightings])[which],
+        np.stack([each.normal for each in sightings])[board],
+        np.array([each.distance for each in sightings])[board],
         np.column_stack([flat, np.zeros(len(flat))]),
     )
 

@@ -201,9 +201,9 @@ class MonoOdometer:
 
     def _accept(self, image: MonoImage, located: CameraResection, inliers: int) -> MonoPose:
         self.T_world_body = se3.invert(image.T_body_camera @ located.T_camera_world)
-        kept = np.ones(len(self.tracks), dtype=bool)
-        kept[self.tracks.have_depth] = located.inliers
-        self.tracks = self.tracks[kept]
+        is_inlier = np.ones(len(self.tracks), dtype=bool)
+        is_inlier[self.tracks.have_depth] = located.inliers
+        self.tracks = self.tracks[is_inlier]
         if self._needs_keyframe(image):
             self._add_keyframe(image)
         covariance = se3.transform_covariance(image.T_body_camera, located.covariance)

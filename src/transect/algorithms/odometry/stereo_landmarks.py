@@ -38,13 +38,13 @@ class SparseMap:
 
     def cloud(self, T_frame_world: Floats, frame: str, min_keyframes: int = 2) -> PointCloud:
         """Return the points with enough keyframes, with fields `intensity`, `sigma` (m) and `count`."""
-        kept = self.rows[self.rows[:, 5] >= min_keyframes]
+        landmarks = self.rows[self.rows[:, 5] >= min_keyframes]
         fields: dict[str, NDArray[Any]] = {
-            "intensity": kept[:, 4].astype(np.uint8),
-            "sigma": kept[:, 3].astype(np.float32),
-            "count": kept[:, 5].astype(np.int32),
+            "intensity": landmarks[:, 4].astype(np.uint8),
+            "sigma": landmarks[:, 3].astype(np.float32),
+            "count": landmarks[:, 5].astype(np.int32),
         }
-        return PointCloud(se3.apply(T_frame_world, kept[:, :3]).astype(np.float32), fields, frame=frame)
+        return PointCloud(se3.apply(T_frame_world, landmarks[:, :3]).astype(np.float32), fields, frame=frame)
 
 
 def sample_gray(image: Bytes, pixels: Floats) -> NDArray[np.uint8]:

@@ -151,12 +151,14 @@ class StereoOdometer:
     ) -> StereoPose:
         last_pose, seconds = self.T_world_camera, (t_ns - self.t_ns) / NS
         self.T_world_camera = se3.invert(located.T_camera_world)
-        kept = self.tracks[observed.rows]
-        descriptors = observed.descriptors if len(observed.descriptors) else kept.descriptors
+        observed_tracks = self.tracks[observed.rows]
+        descriptors = observed.descriptors if len(observed.descriptors) else observed_tracks.descriptors
         lost = np.ones(len(self.tracks), dtype=bool)
         lost[observed.rows[located.inliers]] = False
         self.lost_tracks = self.lost_tracks.join(self.tracks[lost])
-        self.tracks = replace(kept, pixels=observed.pixels, descriptors=descriptors)[located.inliers]
+        self.tracks = replace(observed_tracks, pixels=observed.pixels, descriptors=descriptors)[
+            located.inliers
+        ]
         self.previous, self.t_ns, self.keyframe_age = pair, t_ns, self.keyframe_age + 1
         if is_keyframe:
             self._add_keyframe(pair, observed)
@@ -183,9 +185,9 @@ class StereoOdometer:
 
     def _retriangulate(self) -> None:
         """Triangulate all points from this pair alone, since there is no window; drop unmatched ones."""
-        kept = self.tracks[~np.isnan(self.tracks.pixels[:, 2])]
-        points = se3.apply(self.T_world_camera, self.rig.points(kept.pixels))
-        self.tracks = replace(kept, points=points)
+        tracks = self.tracks[~np.isnan(self.tracks.pixels[:, 2])]
+        points = se3.apply(self.T_world_camera, self.rig.points(tracks.pixels))
+        self.tracks = replace(tracks, points=points)
 
     def _adjust(self) -> None:
         """Adjust the poses of the window and all points that it observed, including lost ones."""

@@ -141,10 +141,10 @@ class LidarRecogniser:
         """Return the keyframe of an observation; consecutive calls are for the same one."""
         if self._last is None or self._last[0] is not observation:
             points = np.asarray(observation["points"], np.float64)
-            kept = points[incidence_sines(points) >= MIN_INCIDENCE_SINE]
+            steep = points[incidence_sines(points) >= MIN_INCIDENCE_SINE]
             self._last = (
                 observation,
-                KeyframeCloud(kept, build_elevation_map(points, self.voxel_m, self.settings.elevation)),
+                KeyframeCloud(steep, build_elevation_map(points, self.voxel_m, self.settings.elevation)),
             )
         return self._last[1]
 

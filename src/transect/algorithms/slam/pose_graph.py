@@ -131,12 +131,12 @@ class PoseGraph:
         """Move the component that began later to the pose that an edge implies."""
         first, second = self._component[a], self._component[b]
         correction = self.poses[a] @ T_a_b @ se3.invert(self.poses[b])
-        moved, kept = (second, first) if first < second else (first, second)
+        moved, target = (second, first) if first < second else (first, second)
         correction = correction if moved == second else se3.invert(correction)
         for k, component in enumerate(self._component):
             if component == moved:
                 self.poses[k] = correction @ self.poses[k]
-        self._unite(kept, moved)
+        self._unite(target, moved)
         self._solver = IncrementalSolver(self.settings)
 
     def add_position(self, k: int, position: Floats, covariance: Floats) -> None:
@@ -309,8 +309,8 @@ class PoseGraph:
         return graph
 
     def _unite(self, a: int, b: int) -> None:
-        kept, other = sorted((self._component[a], self._component[b]))
-        self._component = [kept if component == other else component for component in self._component]
+        target, other = sorted((self._component[a], self._component[b]))
+        self._component = [target if component == other else component for component in self._component]
 
     def roots(self) -> list[int]:
         """Return the first keyframe of each component."""

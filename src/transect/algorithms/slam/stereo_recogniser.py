@@ -146,8 +146,8 @@ def observe_stereo(
     initial = np.where(np.isnan(disparity), median, disparity)
     column, found = match_right_image(pair.left, pair.right, corners, initial)
     found &= corners[:, 0] - column - rig.offset > rig.fx / settings.max_depth_baselines
-    kept, descriptors = _describe(pair.left, corners[found], settings)
-    points = rig.points(np.column_stack([corners, column])[found][kept])
+    rows, descriptors = _describe(pair.left, corners[found], settings)
+    points = rig.points(np.column_stack([corners, column])[found][rows])
     camera = np.array([[rig.fx, rig.fy, rig.cx, rig.cy, rig.baseline]])
     return {"points": points.astype(np.float32), "descriptors": descriptors, "camera": camera}
 
@@ -190,8 +190,8 @@ def _describe(image: Bytes, corners: Floats, settings: StereoKeyframeSettings) -
         for row, (x, y) in enumerate(corners.tolist())
     ]
     extractor: Any = library.BEBLID.create(settings.descriptor_scale, library.BEBLID_SIZE_256_BITS)
-    kept, descriptors = extractor.compute(image, keypoints)
-    rows = np.array([spot.class_id for spot in kept], np.int64)
+    described, descriptors = extractor.compute(image, keypoints)
+    rows = np.array([spot.class_id for spot in described], np.int64)
     return rows, np.zeros((0, DESCRIPTOR_BITS // 8), np.uint8) if descriptors is None else descriptors
 
 

@@ -221,11 +221,11 @@ def _solve_without_outliers(
         values = solve(keyframes, values)
         covariances = marginal_covariances(keyframes, values)
         statistics = evaluate_positions(positions, used, poses_of(values), covariances)
-        kept = used & (statistics.nis <= POSITION_GATE)
-        if (kept == used).all():
+        is_inlier = used & (statistics.nis <= POSITION_GATE)
+        if (is_inlier == used).all():
             statistics = replace(statistics, used=used)
             return _Solution(keyframes, values, covariances, inside, used, statistics)
-        used = kept
+        used = is_inlier
         _require_positions(int(used.sum()), len(used), "fit the dead reckoning")
         inliers = replace(observations, positions=_choose(inside, used))
         keyframes = build_graph(inliers, times, noise)

@@ -209,8 +209,8 @@ class FixedLagWindow:
         statistics = self._evaluate(keyframes, values, covariances, new)
         if not statistics.used.all():
             rejected = {id(positions[i]) for i in np.flatnonzero(new)[~statistics.used]}
-            kept = [each for each in self.observations.positions if id(each) not in rejected]
-            self.observations = replace(self.observations, positions=kept)
+            accepted = [each for each in self.observations.positions if id(each) not in rejected]
+            self.observations = replace(self.observations, positions=accepted)
             keyframes = self._graph()
             values = solve(keyframes, values)
             covariances = self._covariances(keyframes, values, np.zeros(0, np.int64))

@@ -82,7 +82,7 @@ class Observations:
 
     def without_suspect(self) -> Observations:
         """Return the same without suspect steps."""
-        kept = {
+        trusted = {
             name: [
                 each
                 for each in getattr(self, name)
@@ -90,7 +90,7 @@ class Observations:
             ]
             for name in ("wheels", "motion")
         }
-        return replace(self, **kept, suspect=[])
+        return replace(self, **trusted, suspect=[])
 
     def since(self, t_ns: int) -> Observations:
         """Return the measurements after a time, and at least one of each sensor at or before it."""

@@ -49,25 +49,25 @@ def cloud_from_disparity(disparity: Image, limits: CloudLimits, colours: Image |
     """
     camera = _require_baseline(disparity)
     values = np.asarray(disparity.data, np.float32)
-    kept = np.flatnonzero(values.ravel() >= _min_disparity(camera, limits))
+    pixels = np.flatnonzero(values.ravel() >= _min_disparity(camera, limits))
     rays, lengths = _rays(values.shape, _intrinsics(camera))
     # `take` is ten times as fast as indexing.
-    depth = np.float32(camera.K[0, 0] * camera.baseline) / values.ravel().take(kept)
-    ranges = depth * lengths.take(kept)
+    depth = np.float32(camera.K[0, 0] * camera.baseline) / values.ravel().take(pixels)
+    ranges = depth * lengths.take(pixels)
     if limits.max_range:
         near = ranges <= limits.max_range
-        kept, depth, ranges = kept[near], depth[near], ranges[near]
-    points = np.empty((len(kept), 3), np.float32)
+        pixels, depth, ranges = pixels[near], depth[near], ranges[near]
+    points = np.empty((len(pixels), 3), np.float32)
     for axis in range(2):
-        np.multiply(rays[axis].take(kept), depth, out=points[:, axis])
+        np.multiply(rays[axis].take(pixels), depth, out=points[:, axis])
     points[:, 2] = depth
     fields: dict[str, NDArray[Any]] = {
-        "sigma_along": np.float32(limits.disparity_sigma) * ranges / values.ravel().take(kept),
+        "sigma_along": np.float32(limits.disparity_sigma) * ranges / values.ravel().take(pixels),
         # The standard deviation of a uniform distribution over a pixel is 0.29 px.
         "sigma_across": depth * np.float32(0.29 / camera.K[0, 0]),
     }
     if colours is not None:
-        fields |= _colours(colours, values.shape, kept)
+        fields |= _colours(colours, values.shape, pixels)
     return PointCloud(points, fields, disparity.t_ns, disparity.frame, IDENTITY_VIEWPOINT.copy())
 
 
@@ -118,14 +118,14 @@ def _rays(shape: tuple[int, int], numbers: tuple[float, float, float, float]) ->
     return rays.astype(np.float32), lengths.astype(np.float32)
 
 
-def _colours(image: Image, shape: tuple[int, ...], kept: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def _colours(image: Image, shape: tuple[int, ...], pixels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     if image.data.shape[:2] != shape:
         raise TransectError(
             f"the intensity image has {image.data.shape[:2]} pixels, the disparity image {shape}",
             hint="take the rectified left image",
         )
     if image.data.ndim == 2 and not image.mode.startswith("bayer"):
-        return {"intensity": image.data.reshape(-1).take(kept)}
+        return {"intensity": image.data.reshape(-1).take(pixels)}
     from .image_conversion import convert_colours
 
-    return {"rgb": convert_colours(image, "rgb").data.reshape(-1, 3).take(kept, axis=0)}
+    return {"rgb": convert_colours(image, "rgb").data.reshape(-1, 3).take(pixels, axis=0)}

@@ -27,9 +27,9 @@ def epipolar_distances(F: Floats, source: Floats, sink: Floats) -> Floats:
     If both pixels have the same standard deviation, the distance has it, too.
     """
     a, b = homogeneous(source), homogeneous(sink)
-    line, back = a @ F.T, b @ F
-    slope = np.sqrt(np.sum(line[:, :2] ** 2 + back[:, :2] ** 2, axis=1))
-    return np.sum(b * line, axis=1) / np.maximum(slope, np.finfo(np.float64).tiny)
+    line_in_b, line_in_a = a @ F.T, b @ F
+    slope = np.sqrt(np.sum(line_in_b[:, :2] ** 2 + line_in_a[:, :2] ** 2, axis=1))
+    return np.sum(b * line_in_b, axis=1) / np.maximum(slope, np.finfo(np.float64).tiny)
 
 
 def sample_fundamental(source: Floats, sink: Floats, method: int, threshold: float) -> Floats | None:

@@ -165,15 +165,15 @@ def tracks_from_matches(matches: CorrespondenceMaps2D) -> MultiViewTracks:
     images = max((max(pair) for pair in pairs), default=-1) + 1
     cameras = _cameras(matches, pairs, images)
     ends, first_count = _list_endpoints(matches, pairs)
-    features, which = np.unique(ends, axis=0, return_inverse=True)
-    source, sink = which.reshape(2, -1)
+    features, feature_of_end = np.unique(ends, axis=0, return_inverse=True)
+    source, sink = feature_of_end.reshape(2, -1)
     links = coo_array((np.ones(len(source)), (source, sink)), shape=(len(features), len(features)))
     point = connected_components(links, directed=False)[1].astype(np.int64)
     pixels, good = _tabulate(features, point, images)
     first_row = np.full(len(pixels), -1, np.int64)
     first_row[point[source[:first_count]]] = np.arange(first_count)
-    kept = MultiViewTracks(pixels[good], cameras, first_row[good])
-    return _undistort(kept)
+    tracks = MultiViewTracks(pixels[good], cameras, first_row[good])
+    return _undistort(tracks)
 
 
 def _pairs_in_order(count: int) -> tuple[tuple[int, int], ...]:

@@ -78,8 +78,10 @@ class PartialReconstruction:
     def views(self) -> tuple[list[int], Floats]:
         """Return the images whose camera has a pose, and their ``T_camera_world`` (k, 4, 4)."""
         images = [i for i, body in enumerate(self.rig.body) if body in self.poses]
-        back = se3.invert(self.rig.T_body_camera)
-        return images, np.array([back[i] @ self.poses[self.rig.body[i]] for i in images]).reshape(-1, 4, 4)
+        T_camera_body = se3.invert(self.rig.T_body_camera)
+        return images, np.array([T_camera_body[i] @ self.poses[self.rig.body[i]] for i in images]).reshape(
+            -1, 4, 4
+        )
 
     def points(self) -> TriangulatedPoints:
         """Return the points of all tracks, triangulated from the cameras that have a pose."""

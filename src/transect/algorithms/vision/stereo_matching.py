@@ -211,9 +211,9 @@ def _is_consistent(
     occluded pixels.
     """
     first, second = (np.ascontiguousarray(each[:, ::-1]) for each in (right, left))
-    back = _compute_disparities(first, second, search, count)[:, ::-1]
+    reverse_disparities = _compute_disparities(first, second, search, count)[:, ::-1]
     columns = np.arange(found.shape[1]) - np.nan_to_num(np.rint(found)).astype(np.int64)
-    matched = np.take_along_axis(back, np.clip(columns, 0, found.shape[1] - 1), axis=1)
+    matched = np.take_along_axis(reverse_disparities, np.clip(columns, 0, found.shape[1] - 1), axis=1)
     return np.abs(matched - found) <= 1
 
 

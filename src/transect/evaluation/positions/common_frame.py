@@ -114,21 +114,21 @@ def lay_out(
     return MapLayout(tracks, ground, view, _caption(table), table.notes, table.datum)
 
 
-def _base_frame(paths: Sequence[RecordedPath], below: GridMap | PointCloud | None) -> str:
-    if isinstance(below, GridMap) and below.crs:
+def _base_frame(paths: Sequence[RecordedPath], ground: GridMap | PointCloud | None) -> str:
+    if isinstance(ground, GridMap) and ground.crs:
         return EARTH
-    if below is not None:
-        return below.frame or next((path.frame for path in paths if path.frame != EARTH), "")
+    if ground is not None:
+        return ground.frame or next((path.frame for path in paths if path.frame != EARTH), "")
     return EARTH if any(path.frame == EARTH for path in paths) else paths[0].frame
 
 
-def _datum(paths: Sequence[RecordedPath], below: GridMap | PointCloud | None) -> Floats:
+def _datum(paths: Sequence[RecordedPath], ground: GridMap | PointCloud | None) -> Floats:
     """Return from where metres count: the first fix of the first track, else the middle of the map."""
     for path in paths:
         if path.frame == EARTH:
             return path.places[0]
-    assert isinstance(below, GridMap)
-    return middle_of(below)
+    assert isinstance(ground, GridMap)
+    return middle_of(ground)
 
 
 def _view(path: RecordedPath) -> MapView:
@@ -202,48 +202,48 @@ def _caption(table: _Table) -> str:
 
 
 def ground_of(
-    below: GridMap | PointCloud, datum: Floats | None, tracks: Sequence[PlottedTrack]
+    ground: GridMap | PointCloud, datum: Floats | None, tracks: Sequence[PlottedTrack]
 ) -> GroundLayer:
     """Return a map as it is drawn; one of the Earth lies where it is from the datum (3,), near the tracks."""
     from transect.draw.ground import GroundLayer
 
-    if isinstance(below, PointCloud):
-        points = np.asarray(below.points, dtype=np.float64)[:, :2]
+    if isinstance(ground, PointCloud):
+        points = np.asarray(ground.points, dtype=np.float64)[:, :2]
         return GroundLayer(points[measured_rows(points)], kind="points")
-    transform = below.transform if datum is None else _affine(below, datum, tracks)
-    layers = list(below.layers.values())
-    if "occupancy" in below.layers:
-        return GroundLayer(below.layers["occupancy"], transform, "occupancy")
+    transform = ground.transform if datum is None else _affine(ground, datum, tracks)
+    layers = list(ground.layers.values())
+    if "occupancy" in ground.layers:
+        return GroundLayer(ground.layers["occupancy"], transform, "occupancy")
     if len(layers) >= 3 and layers[0].dtype == np.uint8:
         return GroundLayer(np.stack(layers[:3], axis=-1) / 255.0, transform, "colours")
-    heights = below.layers.get("elevation", layers[0])
+    heights = ground.layers.get("elevation", layers[0])
     return GroundLayer(np.asarray(heights, dtype=np.float64), transform, "heights")
 
 
-def _to_earth(below: GridMap) -> Transformer:
+def _to_earth(ground: GridMap) -> Transformer:
     """Return what takes x and y of a map to longitude and latitude, degrees."""
     from pyproj import CRS, Transformer
     from pyproj.exceptions import CRSError
 
     try:
-        return Transformer.from_crs(CRS.from_user_input(below.crs), CRS.from_epsg(4326), always_xy=True)
+        return Transformer.from_crs(CRS.from_user_input(ground.crs), CRS.from_epsg(4326), always_xy=True)
     except CRSError as error:
         raise UsageError(
-            f"the coordinate reference system {below.crs[:60]} is not known", why=str(error)
+            f"the coordinate reference system {ground.crs[:60]} is not known", why=str(error)
         ) from error
 
 
-def middle_of(below: GridMap) -> Floats:
+def middle_of(ground: GridMap) -> Floats:
     """Return the middle (3,) of a map: latitude, longitude, and height 0."""
-    rows, columns = next(iter(below.layers.values())).shape
-    a, b, c, d, e, f = below.transform
+    rows, columns = next(iter(ground.layers.values())).shape
+    a, b, c, d, e, f = ground.transform
     x, y = (a * columns + b * rows) / 2 + c, (d * columns + e * rows) / 2 + f
-    lon, lat = _to_earth(below).transform(x, y)
+    lon, lat = _to_earth(ground).transform(x, y)
     return np.array([np.radians(lat), np.radians(lon), 0.0])
 
 
 def _affine(
-    below: GridMap, datum: Floats, tracks: Sequence[PlottedTrack]
+    ground: GridMap, datum: Floats, tracks: Sequence[PlottedTrack]
 ) -> tuple[float, float, float, float, float, float]:
     """Return the affine map from cells to metres east and north of the datum, fitted where the tracks are."""
     every = np.concatenate([track.points for track in tracks])
@@ -252,12 +252,12 @@ def _affine(
     sides = [np.linspace(a - around, b + around, 5) for a, b in zip(low, high, strict=True)]
     metres = np.array([[x, y, 0.0] for x in sides[0] for y in sides[1]])
     lat, lon, _ = np.degrees(geodesy.geodetic_from_local(metres, datum)).T
-    x, y = _to_earth(below).transform(lon, lat, direction="INVERSE")
+    x, y = _to_earth(ground).transform(lon, lat, direction="INVERSE")
     if not np.isfinite([x, y]).all():
         raise UsageError(
-            "the tracks are outside of the map's coordinate reference system", why=below.crs[:60]
+            "the tracks are outside of the map's coordinate reference system", why=ground.crs[:60]
         )
-    a, b, c, d, e, f = below.transform
+    a, b, c, d, e, f = ground.transform
     cells = np.linalg.solve([[a, b], [d, e]], np.array([x - c, y - f])).T
     middle = cells.mean(axis=0)  # far from the corner of a large map, numbers are large
     design = np.column_stack([cells - middle, np.ones(len(cells))])

@@ -217,9 +217,9 @@ def lay_map(grid: GridMap, layout: SceneFrame) -> GridMap:
     places = layout.first.positions
     ground = ground_of(grid, layout.origin, [PlottedTrack("", places[:, :2], None)])
     moved = replace(grid, transform=ground.transform, crs="")
-    below = _heights_at(moved, places)
-    known = np.isfinite(below)
-    return _raise(moved, float(np.median((places[:, 2] - below)[known])) if known.any() else 0.0)
+    heights = _heights_at(moved, places)
+    known = np.isfinite(heights)
+    return _raise(moved, float(np.median((places[:, 2] - heights)[known])) if known.any() else 0.0)
 
 
 def _heights_at(grid: GridMap, places: Floats) -> Floats:

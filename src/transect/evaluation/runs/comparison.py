@@ -127,7 +127,7 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
     by_direction = (
         not level and not have_attitudes and any(_is_straight(each, MIN_EXTENT_RATIO) for each in positions)
     )
-    asked = EvaluationSettings(
+    settings = EvaluationSettings(
         align="none"
         if is_same_frame
         else "origin"
@@ -142,7 +142,7 @@ def compare_run(reference: Input, estimate: Input, fed: Fed, command: str) -> Re
         max_diff=1.5 * usual,
         least=0.0,
     )
-    return evaluate(reference, estimate, asked, command)
+    return evaluate(reference, estimate, settings, command)
 
 
 def _is_level(estimate: Input) -> bool:

@@ -24,8 +24,8 @@ def find_ways(folder: Path, places: PlaceMap) -> TrajectoryComparison | None:
     Nor is there any if the map has several sessions: odometry does not lead from one to the next.
     The truth is that by which the run was judged, brought from the point that it tracks to the body.
     """
-    kept = all((folder / f"{port}.tum").is_file() for port in (BEFORE, AFTER))
-    if not kept or len(set(places.session.tolist())) > 1:
+    has_files = all((folder / f"{port}.tum").is_file() for port in (BEFORE, AFTER))
+    if not has_files or len(set(places.session.tolist())) > 1:
         return None
     before, after = (open_input(f"{folder}:{port}").trajectory for port in (BEFORE, AFTER))
     T_map_odom = _join_firsts(before, after)

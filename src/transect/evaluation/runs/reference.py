@@ -93,21 +93,22 @@ def _find_shared(reference: Trajectory, stream: Stream) -> Ints:
 
 def _is_same_track(a: Floats, b: Floats) -> bool:
     """Return whether positions (n, 3) are one track, be it in other axes: all as far from the first."""
-    far, other = (np.linalg.norm(each - each[0], axis=1) for each in (a, b))
+    distances_a, distances_b = (np.linalg.norm(each - each[0], axis=1) for each in (a, b))
     return bool(
-        far.max() > MAX_PROJECTION_ERROR_M
-        and robust.median(np.abs(far - other) - MAX_PROJECTION_ERROR_RATIO * far) < MAX_PROJECTION_ERROR_M
+        distances_a.max() > MAX_PROJECTION_ERROR_M
+        and robust.median(np.abs(distances_a - distances_b) - MAX_PROJECTION_ERROR_RATIO * distances_a)
+        < MAX_PROJECTION_ERROR_M
     )
 
 
-def _part(path: Trajectory, kept: Mask) -> Trajectory:
+def _part(path: Trajectory, selected: Mask) -> Trajectory:
     orientations, covariances = (
-        None if each is None else each[kept] for each in (path.orientations, path.covariances)
+        None if each is None else each[selected] for each in (path.orientations, path.covariances)
     )
     return replace(
         path,
-        t_ns=path.t_ns[kept],
-        positions=path.positions[kept],
+        t_ns=path.t_ns[selected],
+        positions=path.positions[selected],
         orientations=orientations,
         covariances=covariances,
     )

@@ -115,9 +115,9 @@ class GroundElevation(DemBuilding):
         return (voxels[:, 2] >= ground) & (voxels[:, 2] <= ground + round(self.thickness / self.layer))
 
 
-def _sum_by_cell(voxels: Ints, sums: Floats, kept: Mask) -> CellSums:
+def _sum_by_cell(voxels: Ints, sums: Floats, selected: Mask) -> CellSums:
     """Return the sums over cells of the kept voxels, which are ordered by cell."""
-    cells, rows = voxels[kept, :2], sums[kept]
+    cells, rows = voxels[selected, :2], sums[selected]
     first = _first_of_equal(cells)
     n, *_xyz, u, v, w, uu, uv, vv, uw, vw, ww = np.add.reduceat(rows, first, axis=0).T
     return CellSums(cells[first], n, u, v, w, uu, uv, vv, uw, vw, ww)

@@ -54,8 +54,8 @@ class FeaturesMatching2D(Node, interface=True):
         best, probability = _nearest(matcher.knnMatch(one, other, k=2), len(one))
         good = (best >= 0) & (probability >= 1 - self.ratio)
         if self.cross_check:
-            back, _ = _nearest(matcher.knnMatch(other, one, k=2), len(other))
-            good &= back[best] == np.arange(len(one))
+            reverse_matches, _ = _nearest(matcher.knnMatch(other, one, k=2), len(other))
+            good &= reverse_matches[best] == np.arange(len(one))
         rows = np.flatnonzero(good)
         if len(rows) < self.min_matches:
             return self.ctx.skip("too few matches")

@@ -166,9 +166,9 @@ def select_rows(rows: Ints, max_count: int) -> Ints:
 
 def describe_faults(faults: ChannelErrors) -> str:
     """Return a sentence on the size of the offsets."""
-    (far, up), (known, known_up) = faults.rms()
+    (range_rms, elevation_rms), (range_sigma, elevation_sigma) = faults.rms()
     return (
-        f"channels: range offsets of {1e3 * far:.0f} mm (sigma {1e3 * known:.0f}), elevation offsets of "
-        f"{np.degrees(up):.3f} deg (sigma {np.degrees(known_up):.3f}), RMS of "
+        f"channels: range offsets of {1e3 * range_rms:.0f} mm (sigma {1e3 * range_sigma:.0f}), "
+        f"elevation offsets of {np.degrees(elevation_rms):.3f} deg (sigma {np.degrees(elevation_sigma):.3f}), RMS of "
         f"{int((faults.counts > 0).sum())} channels; corrected"
     )

@@ -112,8 +112,8 @@ class SceneModel(Node):
         assert self.model is not None
         self.given = self.added
         count = self.model.fields.get("count")
-        kept = self.model if count is None else select(self.model, count >= self.min_count)
-        return replace(kept, t_ns=self.ctx.time)
+        shown = self.model if count is None else select(self.model, count >= self.min_count)
+        return replace(shown, t_ns=self.ctx.time)
 
 
 class SceneSurface(Node):

@@ -224,8 +224,10 @@ def _matrix(xyz: Sequence[float], q: Sequence[float]) -> Floats:
 def _inverse_matrix(xyz: Sequence[float], q: Sequence[float]) -> Floats:
     px, py, pz = xyz
     a, b, c, d, e, f, g, h, i = matrix_from_quaternion(conjugate(q))
-    back = (-a * px - b * py - c * pz, -d * px - e * py - f * pz, -g * px - h * py - i * pz)
-    return np.array((a, b, c, back[0], d, e, f, back[1], g, h, i, back[2], 0.0, 0.0, 0.0, 1.0)).reshape(4, 4)
+    translation = (-a * px - b * py - c * pz, -d * px - e * py - f * pz, -g * px - h * py - i * pz)
+    return np.array(
+        (a, b, c, translation[0], d, e, f, translation[1], g, h, i, translation[2], 0.0, 0.0, 0.0, 1.0)
+    ).reshape(4, 4)
 
 
 def _blocks(xyz: Floats, q: Floats) -> Floats:

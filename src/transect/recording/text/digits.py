@@ -56,15 +56,15 @@ def _without_stars(
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Remove the `*` of the first tokens of lines, and tokens that consist of it."""
     begin[starred] += 1
-    kept = np.ones(len(begin), np.bool_)
-    kept[starred] = begin[starred] < end[starred]
-    if kept.all():
+    remaining = np.ones(len(begin), np.bool_)
+    remaining[starred] = begin[starred] < end[starred]
+    if remaining.all():
         return begin, end, np.append(first, len(begin)), line + 1
-    removed = np.concatenate([[0], np.cumsum(~kept)])
+    removed = np.concatenate([[0], np.cumsum(~remaining)])
     first = np.append(first, len(begin))
     first -= removed[first]
-    whole = np.diff(first) > 0
-    return begin[kept], end[kept], np.append(first[:-1][whole], first[-1]), line[whole] + 1
+    nonempty = np.diff(first) > 0
+    return begin[remaining], end[remaining], np.append(first[:-1][nonempty], first[-1]), line[nonempty] + 1
 
 
 def read_numbers(data: Bytes, begin: Ints, end: Ints) -> tuple[Floats, Mask]:

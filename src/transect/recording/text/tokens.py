@@ -71,8 +71,8 @@ class Tokens:
         uniform = len(lines) > 1 and (np.diff(lines) == 1).all() and (counts == counts[0]).all()
         # Successive lines of equal length are a matrix, which needs no index per value.
         if isinstance(start, int) and uniform and (np.diff(begin) == self.counts[lines[-1]]).all():
-            whole = self.values[self.first[lines[0]] : self.first[lines[-1] + 1]].reshape(len(lines), -1)
-            return whole[:, start : start + counts[0]].reshape(-1), offsets
+            values = self.values[self.first[lines[0]] : self.first[lines[-1] + 1]].reshape(len(lines), -1)
+            return values[:, start : start + counts[0]].reshape(-1), offsets
         shift = np.repeat(begin - offsets[:-1], counts)
         return self.values[np.arange(offsets[-1]) + shift], offsets
 
@@ -123,8 +123,8 @@ def blocks(
 def _bytes_of(buffer: Content, size: int | None) -> NDArray[np.uint8]:
     if not len(buffer):
         return np.zeros(0, np.uint8)
-    whole = bytes(buffer) if isinstance(buffer, FileBytes) else buffer
-    return np.frombuffer(whole, dtype=np.uint8, count=-1 if size is None else size)
+    content = bytes(buffer) if isinstance(buffer, FileBytes) else buffer
+    return np.frombuffer(content, dtype=np.uint8, count=-1 if size is None else size)
 
 
 def _end_of_line(data: Content, at: int, size: int, step: int = 65_536) -> int:
