@@ -169,6 +169,6 @@ def describe_faults(faults: ChannelErrors) -> str:
     (range_rms, elevation_rms), (range_sigma, elevation_sigma) = faults.rms()
     return (
         f"channels: range offsets of {1e3 * range_rms:.0f} mm (sigma {1e3 * range_sigma:.0f}), "
-        f"elevation offsets of {np.degrees(elevation_rms):.3f} deg (sigma {np.degrees(elevation_sigma):.3f}), RMS of "
-        f"{int((faults.counts > 0).sum())} channels; corrected"
+        f"elevation offsets of {np.degrees(elevation_rms):.3f} deg "
+        f"(sigma {np.degrees(elevation_sigma):.3f}), RMS of {int((faults.counts > 0).sum())} channels; corrected"
     )
