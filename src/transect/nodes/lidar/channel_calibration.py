@@ -170,5 +170,6 @@ def describe_faults(faults: ChannelErrors) -> str:
     return (
         f"channels: range offsets of {1e3 * range_rms:.0f} mm (sigma {1e3 * range_sigma:.0f}), "
         f"elevation offsets of {np.degrees(elevation_rms):.3f} deg "
-        f"(sigma {np.degrees(elevation_sigma):.3f}), RMS of {int((faults.counts > 0).sum())} channels; corrected"
+        f"(sigma {np.degrees(elevation_sigma):.3f}), "
+        f"RMS of {int((faults.counts > 0).sum())} channels; corrected"
     )
