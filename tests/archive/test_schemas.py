@@ -35,7 +35,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         (folder / f"{NAME}.{suffix}").write_bytes(content)
         lines.append(f"{hashlib.sha256(content).hexdigest()}  pds4/pds/v1/{NAME}.{suffix}\n")
     (tmp_path / "pins").write_text("".join(lines))
-    monkeypatch.setattr(schemas, "PINS", tmp_path / "pins")
+    monkeypatch.setattr(schemas, "CHECKSUM_FILE", tmp_path / "pins")
     monkeypatch.setattr(schemas, "DEFAULT", (NAME,))
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root))
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -217,7 +217,7 @@ def test_verdicts_can_be_kept(tmp_path: Path) -> None:
 
 
 def test_columns_that_come_later_are_null_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_tables, "ROWS", 2)
+    monkeypatch.setattr(output_tables, "MAX_GROUP_ROWS", 2)
     rows = [{"a": 1}, {"a": 2}, {"a": 0.5, "v": np.array([1, 2])}, {"a": 3, "v": np.zeros(0)}, {"c": "x"}]
     (file,) = write_port(tmp_path, "row", dict, range(5), rows)
     times, columns = read_port(file)
@@ -331,8 +331,8 @@ def test_files_without_columns_are_not_read_as_such(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_the_number_of_values(
     tmp_path: Path, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output_tables, "ROWS", 100)
-    monkeypatch.setattr(output_tables, "BATCH", 100)
+    monkeypatch.setattr(output_tables, "MAX_GROUP_ROWS", 100)
+    monkeypatch.setattr(output_tables, "MAX_BUFFERED_POSES", 100)
     peaks: list[int] = []
     tracemalloc.start()
     with PortWriter(tmp_path, "p") as writer:

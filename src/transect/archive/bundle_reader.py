@@ -138,7 +138,7 @@ def open_bundle(path: Path) -> tuple[ExistingProduct, dict[Lidvid, ExistingProdu
 def read_bundle(folder: Path, created: str, standard: Standard = RECENT_STANDARD) -> Bundle:
     """Return an existing bundle in the form that can be built: the same products, members and versions.
 
-    Products keep their labels and files; collections and the bundle are described anew.
+    Products keep their labels and files; collections and the bundle are described again.
 
     Raises
     ------

@@ -94,9 +94,9 @@ class ContextObject:
 
 
 def registrations(products: Iterable[BundleProduct | CopiedProduct]) -> str:
-    """Return the context products among some as the list of registered ones has them, as JSON; "" for none.
+    """Return the context products among some in the format of the list of registered ones, JSON; "" for none.
 
-    They are to be registered before a bundle is accepted; until then validators are told of them by this.
+    They must be registered before a bundle is accepted; until then validators read them from this text.
     """
     own = [each for each in products if isinstance(each, BundleProduct) and each.subject is not None]
     entries = [

@@ -33,9 +33,9 @@ _SUFFIX = {"uriSuffix": "uriSuffix", "systemSuffix": "systemIdSuffix"}
 
 @dataclass
 class Catalog:
-    """What catalogs say, the first entry of several counts; of prefixes and suffixes the longest."""
+    """Entries of catalogs: the first of several equal ones, and the longest prefix or suffix, applies."""
 
-    # from an address, or its beginning or end, to where it stands
+    # from an address, or its prefix or suffix, to the location of the file
     exact: dict[str, str] = field(default_factory=dict[str, str])
     prefixes: dict[str, str] = field(default_factory=dict[str, str])
     suffixes: dict[str, str] = field(default_factory=dict[str, str])
@@ -107,7 +107,7 @@ def local_path(address: str) -> Path | None:
 VARIABLE, SITE_VARIABLE = "TRANSECT_PDS4_SCHEMAS", "TRANSECT_PDS4_SITE"
 SITE = "https://pds.nasa.gov"
 MAX_BYTES = 64 << 20
-PINS = Path(__file__).parent / "schemas.sha256"
+CHECKSUM_FILE = Path(__file__).parent / "schemas.sha256"
 DEFAULT = ("PDS4_PDS_1B10", "PDS4_MSN_1B00_1100", "PDS4_PDS_1O00", "PDS4_DISP_1O00_1510",
            "PDS4_GEOM_1O00_19B0", "PDS4_MSN_1O00_1310", "PDS4_MSN_SURFACE_1O00_1300",
            "PDS4_PROC_1O00_1500")  # fmt: skip
@@ -204,7 +204,7 @@ def find_schemas(given: Iterable[Path] = (), catalogs: Iterable[Path] = ()) -> S
 def pins(names: Iterable[str] = ()) -> list[PinnedSchema]:
     """Return the pinned files whose names begin with one of these; all without any."""
     wanted = tuple(names)
-    lines = (line.split() for line in PINS.read_text().splitlines())
+    lines = (line.split() for line in CHECKSUM_FILE.read_text().splitlines())
     found = [PinnedSchema(path, digest) for digest, path in lines]
     return [pin for pin in found if not wanted or pin.name.rpartition(".")[0] in wanted]
 

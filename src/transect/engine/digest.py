@@ -28,7 +28,7 @@ from transect.errors import TransectError, UnsupportedError
 Encoder = Callable[[Any], bytes]
 Buffer = bytes | memoryview
 _NUMBER, _STAMPED_NUMBER = struct.Struct("<cd"), struct.Struct("<qcd")
-_LONGEST = 1 << 63
+_INT64_LIMIT = 1 << 63
 NAN = float("nan")
 """The one whose bits stand for all."""
 LARGE_SAMPLE_BYTES = 1 << 16
@@ -218,7 +218,7 @@ def _float(value: float) -> bytes:
 
 
 def _int(value: int) -> bytes:
-    if -_LONGEST <= value < _LONGEST:
+    if -_INT64_LIMIT <= value < _INT64_LIMIT:
         return b"i" + value.to_bytes(8, "little", signed=True)
     return _label(b"I", str(value).encode())
 

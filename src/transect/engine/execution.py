@@ -34,7 +34,7 @@ from .inboxes import (
 )
 from .nodes import Node, describe
 from .ports import LatestPolicy, Port, PortError, is_outputs
-from .statistics import SHORT, NodeCount, bucket_of, short_buckets
+from .statistics import SHORT_NS, NodeCount, bucket_of, short_buckets
 
 Tap = Callable[[int, Any], None]
 Emit = Callable[[int, int, Any], None]
@@ -145,7 +145,7 @@ Step = Callable[[int, int], None]
 """Called with the wave's number and time; does nothing if the wave brings nothing for the node."""
 TICK = "tick"
 """Named in errors in place of the port, for a node that runs by the clock."""
-_FIRST, _CPU_BITS = 16, 63
+_MEASURED_CALLS, _CPU_SAMPLING_MASK = 16, 63
 """CPU time is measured in the first calls, then in one of 64: measuring costs more than a small node."""
 
 
@@ -212,7 +212,7 @@ class Caller:
         if now_ns != trigger_ns:
             count.age.add(max(now_ns - trigger_ns, 0))
         seed_libraries()
-        sampled = count.calls <= _FIRST or not count.calls & _CPU_BITS
+        sampled = count.calls <= _MEASURED_CALLS or not count.calls & _CPU_SAMPLING_MASK
         cpu = thread_time_ns() if sampled else 0
         begin = perf_counter_ns()
         try:
@@ -222,7 +222,7 @@ class Caller:
                 count.cpu.add(thread_time_ns() - cpu)
             if result is not None:
                 self.emit(wave, trigger_ns, result)
-        except Exception as error:  # noqa: BLE001 - whatever a node raises is reported as its failure
+        except Exception as error:  # noqa: BLE001 - any exception of a node is reported as its failure
             self.fail(port, trigger_ns, error)
 
     def fail(self, port: str, trigger_ns: int, error: Exception) -> None:
@@ -276,7 +276,7 @@ class Direct:
                 return
             calls = count.calls
             trigger_ns = times[channel]
-            if calls < _FIRST or not (calls + 1) & _CPU_BITS or trigger_ns != now_ns:
+            if calls < _MEASURED_CALLS or not (calls + 1) & _CPU_SAMPLING_MASK or trigger_ns != now_ns:
                 call(wave, now_ns, trigger_ns, port, [values[channel]])
                 return
             # From here on `Caller.__call__`, written out: this is the engine's hot path.
@@ -287,13 +287,13 @@ class Direct:
             try:
                 result = process(values[channel])
                 spent = clock() - begin
-                buckets[short[spent] if spent < SHORT else bucket_of(spent)] += 1
+                buckets[short[spent] if spent < SHORT_NS else bucket_of(spent)] += 1
                 wall.total += spent
                 if spent > wall.largest:
                     wall.largest = spent
                 if result is not None:
                     emit(wave, trigger_ns, result)
-            except Exception as error:  # noqa: BLE001 - whatever a node raises is reported as its failure
+            except Exception as error:  # noqa: BLE001 - any exception of a node is reported as its failure
                 call.fail(port, trigger_ns, error)
 
         return step

@@ -21,7 +21,7 @@ from .inboxes import LEFT_OVER, NS
 from .ports import LatestPolicy
 from .statistics import NodeCount, NodeStatistics, size_of
 
-NEVER = 1 << 62
+NEVER_NS = 1 << 62
 MAX_SILENT_TICKS = 10_000
 """Maximum periods that run during a gap of all inputs; further ones are skipped."""
 REORDER_NS = NS // 2
@@ -32,14 +32,14 @@ REORDER_NS = NS // 2
 class Schedule:
     """When nodes run that do not wait for a sample: by a period, or after a deadline."""
 
-    first_ns: int = -NEVER  # of the first wave
-    coming_ns: int = -NEVER  # of the wave that is about to come
+    first_ns: int = -NEVER_NS  # of the first wave
+    coming_ns: int = -NEVER_NS  # of the wave that is about to come
     ticks: dict[str, int] = field(default_factory=dict[str, int])  # by node: when its next period ends
     wakes: dict[str, int] = field(default_factory=dict[str, int])  # by node: when a waiting firing gives up
 
     def next_ns(self) -> int:
         """Return the next time at which something is due."""
-        return min([NEVER, *self.ticks.values(), *self.wakes.values()])
+        return min([NEVER_NS, *self.ticks.values(), *self.wakes.values()])
 
     def take_due(self, t_ns: int) -> list[str]:
         """Remove the deadlines up to a time, and return their nodes."""
@@ -113,10 +113,10 @@ class Flow:
         self._downstream = downstream(graph)
         self.errors: list[TransectError] = []
         self.ended = False
-        self.now_ns = -NEVER
+        self.now_ns = -NEVER_NS
         self._schedule = Schedule()
         self._wave = 0
-        self._alarm_ns = -NEVER
+        self._alarm_ns = -NEVER_NS
         """Until then a wave needs nothing but its steps: no period ends, no firing gives up."""
         self._again: set[str] = set()
 
@@ -139,7 +139,7 @@ class Flow:
     def _delayer(self, part_id: str, port: str) -> Tap:
         def delay(t_ns: int, value: Any) -> None:
             self._delayed.pending.append((part_id, port, t_ns, value))
-            self._alarm_ns = -NEVER  # the next wave must deliver it
+            self._alarm_ns = -NEVER_NS  # the next wave must deliver it
 
         return delay
 
@@ -198,7 +198,7 @@ class Flow:
 
     def wave(self, t_ns: int, samples: Sequence[tuple[int, Any]]) -> None:
         """Take all samples of one time, in the order of their streams' names: (channel, value)."""
-        if self._schedule.first_ns == -NEVER:
+        if self._schedule.first_ns == -NEVER_NS:
             self._start(t_ns)
         self._until(t_ns)
         self.now_ns = t_ns
@@ -392,7 +392,7 @@ class Flow:
             result = part.node.finish()
             if result is not None:
                 caller.emit(wave, t_ns, result)
-        except Exception as error:  # noqa: BLE001 - whatever a node raises is reported as its failure
+        except Exception as error:  # noqa: BLE001 - any exception of a node is reported as its failure
             caller.fail("finish", t_ns, error)
             return
         if result is not None:

@@ -58,7 +58,7 @@ class Given:
         self.files: dict[str, Description | None] = {}
 
     def add(self, file: Path, description: Description | None) -> None:
-        """Add what could be read of a file; None for a file of which nothing could."""
+        """Add the description of a file; None if it could not be read."""
         if description is not None:
             self.texts.setdefault(description.name, description)
         for key in keys_of(file):

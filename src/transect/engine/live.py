@@ -15,7 +15,7 @@ from typing import Any
 from transect.errors import UsageError, did_you_mean
 
 from .determinism import one_thread_per_library
-from .flow import NEVER, Flow
+from .flow import NEVER_NS, Flow
 from .inboxes import NS
 
 MAX_QUEUED_SAMPLES = 1000
@@ -48,7 +48,7 @@ class Live:
         self.played: Counter[str] = Counter()
         self._waiting: list[tuple[int, str, int, Any]] = []
         self._held: Counter[str] = Counter()
-        self._newest_ns = self._played_ns = -NEVER
+        self._newest_ns = self._played_ns = -NEVER_NS
         self._sequence = 0
         self._closed = False
         self._changed = threading.Condition()

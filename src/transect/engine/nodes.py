@@ -165,7 +165,7 @@ class Node:
     every: ClassVar[float | None] = None
     # Inputs whose images must be of a camera that is calibrated; else a run is refused before it plays
     calibrated: ClassVar[tuple[str, ...]] = ()
-    # How often it must see the recording (``passes=2``); `ctx.pass_index` tells which replay it is in
+    # How often it must see the recording (``passes=2``); `ctx.pass_index` is the number of the replay
     passes: ClassVar[int] = 1
     ctx: Context  # of the run that it is in
 
@@ -240,7 +240,7 @@ class Node:
             setattr(self, name, value)
 
     def freeze(self) -> dict[str, Any]:
-        """Return a copy of its state: everything set on it besides parameters."""
+        """Return a copy of its state: all attributes except parameters."""
         return copy.deepcopy({k: v for k, v in vars(self).items() if k not in self.parameters and k != "ctx"})
 
     def thaw(self, state: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ AUTO = "auto"
 Offset = int | Literal["auto"]
 """Nanoseconds to add to a stream's times, or `AUTO`."""
 MIN_CORRELATION = 0.5
-"""Of two signals that show the same motion."""
+"""Minimum correlation of two signals that measure the same motion."""
 
 
 class OffsetError(UsageError):

@@ -27,7 +27,7 @@ from transect.recording import arrow, parquet
 from transect.recording.arrow import T_NS
 from transect.types import Trajectory
 
-ROWS, BYTES = 16_384, 8_000_000
+MAX_GROUP_ROWS, MAX_GROUP_BYTES = 16_384, 8_000_000
 """Size of a row group, in rows or approximate bytes."""
 VALUE = "value"
 """Column of values that have no fields: numbers, texts, arrays."""
@@ -71,7 +71,7 @@ class TableSink:
         self._times.append(t_ns)
         self._values.append(value)
         self._bytes += size_of(value)
-        if len(self._times) >= ROWS or self._bytes >= BYTES:
+        if len(self._times) >= MAX_GROUP_ROWS or self._bytes >= MAX_GROUP_BYTES:
             self._flush()
 
     def _check(self, value: Any) -> None:
@@ -286,9 +286,9 @@ def _numbers(name: str, values: Any) -> Any:
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-BATCH = 4096
+MAX_BUFFERED_POSES = 4096
 """Poses that are buffered before they are written."""
-_UNTURNED = (0.0, 0.0, 0.0, 1.0)
+_IDENTITY_QUATERNION = (0.0, 0.0, 0.0, 1.0)
 
 
 class PoseSink:
@@ -309,10 +309,10 @@ class PoseSink:
         if self._out is None:
             self._out = self._stack.enter_context(atomic_write(self._path))
             self._out.write(_header(self._port, self._clock, value))
-        turned = value.orientation if value.orientation is not None else _UNTURNED
+        orientation = value.orientation if value.orientation is not None else _IDENTITY_QUATERNION
         self._times.append(t_ns)
-        self._poses.append(np.concatenate([value.position, turned]))
-        if len(self._times) >= BATCH:
+        self._poses.append(np.concatenate([value.position, orientation]))
+        if len(self._times) >= MAX_BUFFERED_POSES:
             self._flush(self._out)
 
     def close(self) -> list[Path]:
@@ -357,8 +357,12 @@ class TrajectorySink:
 
 
 def _trajectory_text(port: str, value: Trajectory) -> bytes:
-    turned = value.orientations if value.orientations is not None else np.tile(_UNTURNED, (len(value), 1))
-    columns = [*np.asarray(value.positions, np.float64).T, *np.asarray(turned, np.float64).T]
+    orientation = (
+        value.orientations
+        if value.orientations is not None
+        else np.tile(_IDENTITY_QUATERNION, (len(value), 1))
+    )
+    columns = [*np.asarray(value.positions, np.float64).T, *np.asarray(orientation, np.float64).T]
     return _header(port, value.clock, value) + pose_lines(np.asarray(value.t_ns), columns)
 
 

@@ -1,10 +1,10 @@
 """A flow on several threads: nodes that do not depend on each other run at once, with the same result.
 
-The graph is cut into tasks: a node each, or nodes joined by delayed wires. Each runs one block of waves after
-the other, as soon as all tasks before it have done theirs; a few blocks are under way at a time. This is a
-Kahn network: what a task computes depends on what it is given, never on when. Every wave has a place in the
-order of the whole flow, so that a task can run a wave as soon as all tasks before it have told what they have
-for it, and does exactly what the whole flow would have done.
+The graph is cut into tasks: a node each, or nodes joined by delayed wires. Each runs one block of waves
+after the other, when all tasks that it depends on have finished theirs; a few blocks run at a time. This is
+a Kahn network: results of a task depend on its inputs, never on when they arrive. Waves are numbered in the
+order of the whole flow, so that a task can run a wave when all tasks that it depends on have sent their
+outputs of that wave, and its results are those of a flow on one thread.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from transect.types import DepthMap, GridMap, Image, PointCloud
 from .context import NodeEnvironment
 from .determinism import one_openmp_thread
 from .execution import Buffered
-from .flow import NEVER, REORDER_NS, Flow
+from .flow import NEVER_NS, REORDER_NS, Flow
 from .graph import Graph, PlacedNode
 from .ports import LatestPolicy
 
-BLOCK = 16
+BLOCK_WAVES = 16
 """Waves that are processed together, unless one has large samples."""
-UNDER_WAY = 6
+MAX_CONCURRENT_BLOCKS = 6
 """Blocks between the first task and the last, which bounds the memory."""
-HEAVY = (Image, PointCloud, DepthMap, GridMap)
+LARGE_TYPES = (Image, PointCloud, DepthMap, GridMap)
 
 
 @dataclass
@@ -43,7 +43,7 @@ class _Task:
     busy: bool = False
 
 
-SOURCE = -1
+SOURCE_TASK = -1
 
 
 class ParallelFlow(Flow):
@@ -96,8 +96,8 @@ class ParallelFlow(Flow):
         home = {name: k for k, names in enumerate(groups) for name in names}
         for k, task in enumerate(self._tasks):
             sources = [c.rpartition(".")[0] for c in task.flow.graph.inputs if c not in self.graph.inputs]
-            task.before = {SOURCE, *(home[name] for name in sources)}
-            for other in task.before - {SOURCE}:
+            task.before = {SOURCE_TASK, *(home[name] for name in sources)}
+            for other in task.before - {SOURCE_TASK}:
                 self._tasks[other].after.add(k)
 
     def push(self, t_ns: int, channel: int, value: Any) -> None:
@@ -112,7 +112,7 @@ class ParallelFlow(Flow):
             for tap in self._source_taps.get(channel, ()):
                 tap(t_ns, value)
         self._block.append((t_ns, list(samples)))
-        if len(self._block) >= BLOCK or any(isinstance(value, HEAVY) for _, value in samples):
+        if len(self._block) >= BLOCK_WAVES or any(isinstance(value, LARGE_TYPES) for _, value in samples):
             self._submit()
 
     def _submit(self) -> None:
@@ -122,10 +122,13 @@ class ParallelFlow(Flow):
         block, self._block = self._block, []
         self._start_threads()
         with self._changed:
-            while self._submitted - min(task.done for task in self._tasks) >= UNDER_WAY and not self._trouble:
+            while (
+                self._submitted - min(task.done for task in self._tasks) >= MAX_CONCURRENT_BLOCKS
+                and not self._trouble
+            ):
                 self._changed.wait()
             self._raise_trouble()
-            self._give(SOURCE, self._submitted, block, range(len(self._tasks)))
+            self._give(SOURCE_TASK, self._submitted, block, range(len(self._tasks)))
             self._submitted += 1
 
     def _start_threads(self) -> None:
@@ -200,7 +203,7 @@ class ParallelFlow(Flow):
         given: dict[int, Parcel] = {}
         for k, task in enumerate(self._tasks):
             task.flow.now_ns = self.now_ns
-            before = [given[other] for other in sorted(task.before - {SOURCE})]
+            before = [given[other] for other in sorted(task.before - {SOURCE_TASK})]
             given[k] = task.flow.finish_up(_merge(before, task.flow))
         self._collect_errors()
 
@@ -209,7 +212,7 @@ class ParallelFlow(Flow):
         ranks = {name: rank for rank, name in enumerate(self.graph.parts)}
         self.errors = sorted(
             (error for task in self._tasks for error in task.flow.errors),
-            key=lambda e: (getattr(e, "t_ns", NEVER), ranks.get(getattr(e, "node", ""), NEVER)),
+            key=lambda e: (getattr(e, "t_ns", NEVER_NS), ranks.get(getattr(e, "node", ""), NEVER_NS)),
         )
 
     def stop(self) -> None:
@@ -249,9 +252,9 @@ def _advance(flow: TaskFlow, graph: Graph, blocks: Mapping[int, Any]) -> list[Pa
     """Run one block of waves through a task; return a parcel for each wave."""
     names = list(graph.inputs)
     result: list[Parcel] = []
-    for number, (t_ns, samples) in enumerate(blocks[SOURCE]):
+    for number, (t_ns, samples) in enumerate(blocks[SOURCE_TASK]):
         own = [(names[c], t_ns, value) for c, value in samples if names[c] in flow.graph.inputs]
-        parcel = _merge([blocks[k][number] for k in sorted(blocks) if k != SOURCE], flow)
+        parcel = _merge([blocks[k][number] for k in sorted(blocks) if k != SOURCE_TASK], flow)
         if own:
             parcel.setdefault((MAIN, 0, 0), {}).setdefault(0, []).extend(own)
         result.append(flow.advance(t_ns, parcel))
@@ -356,7 +359,7 @@ class TaskFlow(Flow):
     def advance(self, t_ns: int, incoming: Parcel) -> Parcel:
         """Run a wave of samples and everything before and after it; return what others get of it."""
         self._incoming, self._outgoing = incoming, {}
-        if self._schedule.first_ns == -NEVER:
+        if self._schedule.first_ns == -NEVER_NS:
             self._start(t_ns)
         self._pass_time(t_ns)
         self.now_ns = t_ns

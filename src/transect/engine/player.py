@@ -31,7 +31,7 @@ from transect.recording.stream import values_between
 from transect.types import Image
 
 from .arrival import play_by_log_times
-from .flow import NEVER, Flow
+from .flow import NEVER_NS, Flow
 from .inboxes import NS
 from .offsets import offset_hint
 from .trust import apply_mask
@@ -334,9 +334,9 @@ class Player:
         self._pace = PlaybackPace(rate) if rate is not None else None
         self._held: tuple[int, int, Any] | None = None
         self._stop = ""
-        self._break_ns = NEVER
+        self._break_ns = NEVER_NS
         self._attentions: list[tuple[int, Attention]] = []
-        self._attention_ns = NEVER
+        self._attention_ns = NEVER_NS
         self.state: State = "ready"
 
     def set_rate(self, rate: float | None) -> None:
@@ -351,7 +351,7 @@ class Player:
     def pause(self) -> None:
         """Stop before the next wave; may be called from a node, a tap, or another thread."""
         self._stop = self._stop or PAUSED
-        self._attention_ns = -NEVER
+        self._attention_ns = -NEVER_NS
 
     def break_at(self, t_ns: int) -> None:
         """Stop before the first wave at or after a time."""
@@ -364,7 +364,7 @@ class Player:
         def tap(t_ns: int, value: Any) -> None:
             if condition(value):
                 self._stop = self._stop or f"break: {channel}"
-                self._attention_ns = -NEVER
+                self._attention_ns = -NEVER_NS
 
         self.flow.tap(channel, tap)
 
@@ -430,13 +430,13 @@ class Player:
         return END
 
     def _look_out(self) -> None:
-        self._attention_ns = min([NEVER, self._break_ns, *(first for first, _ in self._attentions)])
+        self._attention_ns = min([NEVER_NS, self._break_ns, *(first for first, _ in self._attentions)])
 
     def _attend(self, t_ns: int) -> bool:
         """Do what is due at a time; return whether to stop before its wave."""
         self._attentions = [(f(t_ns) if due <= t_ns else due, f) for due, f in self._attentions]
         if self._break_ns <= t_ns:
-            self._break_ns = NEVER
+            self._break_ns = NEVER_NS
             self._stop = self._stop or "break: time"
         self._look_out()
         return bool(self._stop)

@@ -22,7 +22,7 @@ from .context import Conclusion, KeptMap, NodeEnvironment, Store
 from .controller import ControllerNode
 from .determinism import one_thread_per_library
 from .digest import Trace
-from .flow import NEVER, Flow
+from .flow import NEVER_NS, Flow
 from .graph import Graph
 from .inboxes import NS
 from .output_files import FileKeeper, Keeper, Output, OutputCount
@@ -196,7 +196,7 @@ class Replay:
                 player.pause()
             return t_ns + NS
 
-        player.attend(-NEVER, attend)
+        player.attend(-NEVER_NS, attend)
         if player.play() == PAUSED:
             flow.end()
 

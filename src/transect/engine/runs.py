@@ -59,7 +59,7 @@ class Run:
     conclusions: Sequence[Conclusion] = ()  # what nodes say of the whole run
     folder: Path | None = None
     replay: Replay | None = None
-    # What was asked for, and of which recording: enough to ask for it again
+    # Arguments of the run and its recording, sufficient to repeat it
     request: Mapping[str, Any] = field(default_factory=dict[str, Any])
     inputs: Sequence[SourceFile] = ()  # every file that was read
 

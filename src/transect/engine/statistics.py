@@ -15,10 +15,10 @@ from typing import Any
 
 from transect.base.tables import table_lines
 
-_OCTAVES = 64
-_STEPS = 8
+_OCTAVE_COUNT = 64
+_STEPS_PER_OCTAVE = 8
 """Buckets per octave: a quantile is known to an eighth of its value."""
-SHORT = 4096
+SHORT_NS = 4096
 """Times (ns) whose buckets are looked up in a table, for nodes that are called often."""
 
 
@@ -30,8 +30,8 @@ def bucket_of(value: int) -> int:
 
 @cache
 def short_buckets() -> bytes:
-    """Return `bucket_of` of every number below `SHORT`."""
-    return bytes(map(bucket_of, range(SHORT)))
+    """Return `bucket_of` of every number below `SHORT_NS`."""
+    return bytes(map(bucket_of, range(SHORT_NS)))
 
 
 class Histogram:
@@ -46,7 +46,7 @@ class Histogram:
     __slots__ = ("buckets", "largest", "total")
 
     def __init__(self) -> None:
-        self.buckets = [0] * (_OCTAVES * _STEPS)
+        self.buckets = [0] * (_OCTAVE_COUNT * _STEPS_PER_OCTAVE)
         self.total = 0
         self.largest = 0
 
@@ -83,7 +83,7 @@ class Histogram:
 def _middle(bucket: int) -> float:
     """Return the number in the middle of a bucket."""
     k, step = bucket >> 3, bucket & 7
-    if bucket < 2 * _STEPS:
+    if bucket < 2 * _STEPS_PER_OCTAVE:
         return float(bucket)
     return (8 + step + 0.5) * 2.0 ** (k - 4)
 

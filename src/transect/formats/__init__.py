@@ -70,7 +70,7 @@ class RecognitionSettings:
 
 
 RECOGNITION = RecognitionSettings()
-_FARTHEST = 3  # Rank of formats without any similarity, see `_nearness`
+_RANK_WITHOUT_SIMILARITY = 3  # Rank of formats without any similarity, see `_nearness`
 _OF_TEXT, _OF_BINARY = ("line", "NMEA sentence"), ("does not begin", "MessagePack", "video")
 """Words in the reasons of formats of single files, for text and binary files."""
 READS_TUM = ("described", "kitti", "tum")
@@ -332,7 +332,7 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
         )
     files = _openable_files(source)
     near = sorted(said, key=partial(_nearness, source))[: RECOGNITION.nearest_formats]
-    if not files and _nearness(source, near[0])[0] == _FARTHEST:
+    if not files and _nearness(source, near[0])[0] == _RANK_WITHOUT_SIMILARITY:
         why = [f"it has {_count_suffixes(source)}, and no format reads any of them"]
     else:
         reasons = [f"{name:<14} {m.reason}" for m, name, _ in near if not files or " but " in m.reason]
@@ -391,8 +391,8 @@ def _nearness(source: Source, item: tuple[Match, str, str]) -> tuple[int, str]:
         return 1, name
     if len(source.names) == 1:
         words = _OF_TEXT if mostly_text(source.head(source.names[0])) else _OF_BINARY
-        return (2 if any(word in match.reason for word in words) else _FARTHEST), name
-    return _FARTHEST, name
+        return (2 if any(word in match.reason for word in words) else _RANK_WITHOUT_SIMILARITY), name
+    return _RANK_WITHOUT_SIMILARITY, name
 
 
 def _count_suffixes(source: Source) -> str:

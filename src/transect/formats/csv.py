@@ -39,7 +39,7 @@ def read(source: Source) -> Recording:
     return recording.replace(format="csv", notes=(*said, keep))
 
 
-_NUMBERS = {
+_NUMBER_TYPES = {
     name: name
     for name in ("float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool")
 } | {"double": "float64", "float": "float32"}
@@ -82,15 +82,15 @@ def _as_text(column: pa.ChunkedArray) -> tuple[dict[str, Any], pa.ChunkedArray |
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return {"text": True}, _on_one_line(column)
-    if str(kind) in _NUMBERS:
-        name = _NUMBERS[str(kind)]
+    if str(kind) in _NUMBER_TYPES:
+        name = _NUMBER_TYPES[str(kind)]
         return {"type": "float64" if column.null_count else name}, column
     if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        if str(kind.value_type) not in _NUMBERS or column.null_count:
+        if str(kind.value_type) not in _NUMBER_TYPES or column.null_count:
             return {}, None
         numbers = kind.list_size if pa.types.is_fixed_size_list(kind) else True
         joined = pa.chunked_array([_join(chunk) for chunk in column.chunks], pa.large_string())
-        return {"numbers": numbers, "type": _NUMBERS[str(kind.value_type)]}, joined
+        return {"numbers": numbers, "type": _NUMBER_TYPES[str(kind.value_type)]}, joined
     return {}, None
 
 

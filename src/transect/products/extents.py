@@ -202,7 +202,7 @@ class FrameAnchor:
 
 
 def find_anchors(request: Mapping[str, Any], tracks: list[Path]) -> dict[str, FrameAnchor]:
-    """Return where frames of a run's trajectories are, by name; none where no fixes tell it.
+    """Return the anchors of the frames of a run's trajectories, by name; {} without fixes.
 
     Parameters
     ----------

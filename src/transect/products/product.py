@@ -78,7 +78,7 @@ class Product:
     # `score` in [0, 1] says how far it can be trusted; others are what was measured: `rmse_m`,
     # `coverage`
     quality: Mapping[str, float] = field(default_factory=_no_quality)
-    # Its `parents` are products; `parameters` hold whatever else decided the bytes
+    # Its `parents` are products; `parameters` are all other inputs that determine the bytes
     provenance: Provenance = field(default_factory=Provenance)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a run gave, as products: each output, and the run itself, from which it can be made again."""
+"""Products of a run: each output, and the run itself, from which they can be rebuilt."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def keep_run(
     mission : str
         Which campaign they belong to.
     command : str
-        What was typed.
+        The command line.
     parents : sequence of str
-        Products that the run was fed with, besides the recording (`stream_of`). The map that it was given is
-        one, too, if the store has it.
+        Input products of the run, in addition to the recording (`stream_of`). Its input map is one,
+        too, if the store has it.
     """
     given = _read_json(folder / "run.json")["config"].get("map")
     map_product = find_kept_map(store, given["digest"]) if given else None

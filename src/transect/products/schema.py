@@ -144,7 +144,7 @@ def find_system(db: sqlite3.Connection, place: Place) -> int:
 
 
 def _origin_of(site: Site | None) -> str | None:
-    """Return what a reader of the store must know of a site besides its definition: body and origin."""
+    """Return body and origin of a site, which a reader of the store needs in addition to its definition."""
     if site is None or site.origin is None:
         return None
     return f"{site.body} {site.longitude!r} {site.latitude!r}"

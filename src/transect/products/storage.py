@@ -108,10 +108,10 @@ def pieces_of(content: bytes | Path, size: int = _PIECE_BYTES) -> Iterator[bytes
 
 Found = tuple[int | None, str, str]
 """When a product ends, its id and its document."""
-_FAR_DEG = 5.0
-"""No site is so large."""
-_SPARE = 1.01
-"""The box in the site's frame is a little larger; what it finds is held against the area exactly."""
+_MAX_SITE_SIZE_DEG = 5.0
+"""Sites are smaller than this."""
+_BOX_SCALE = 1.01
+"""Enlargement of the box in the site's frame; its results are compared with the area exactly."""
 
 
 def conditions(wanted: ProductQuery, form: str) -> tuple[list[str], list[Any]]:
@@ -143,7 +143,12 @@ def area_in_site(area: Area, site: Site) -> Area | None:
     if site.origin is None or site.body != WGS84:
         return None
     longitude, latitude = site.origin
-    near = Area(longitude - _FAR_DEG, latitude - _FAR_DEG, longitude + _FAR_DEG, latitude + _FAR_DEG)
+    near = Area(
+        longitude - _MAX_SITE_SIZE_DEG,
+        latitude - _MAX_SITE_SIZE_DEG,
+        longitude + _MAX_SITE_SIZE_DEG,
+        latitude + _MAX_SITE_SIZE_DEG,
+    )
     if not area.meets(near):
         return None
     from transect.geometry.geodesy import local_from_geodetic
@@ -156,7 +161,8 @@ def area_in_site(area: Area, site: Site) -> Area | None:
         for y in (y0, (y0 + y1) / 2, y1)
     ]
     local = local_from_geodetic(points, origin_of(site))
-    middle, half_size = (local.min(0) + local.max(0)) / 2, (local.max(0) - local.min(0)) / 2 * _SPARE + 1.0
+    middle = (local.min(0) + local.max(0)) / 2
+    half_size = (local.max(0) - local.min(0)) / 2 * _BOX_SCALE + 1.0
     low, high = middle - half_size, middle + half_size
     return Area(float(low[0]), float(low[1]), float(high[0]), float(high[1]), site.crs)
 

@@ -45,8 +45,8 @@ class ProductQuery:
     # Products whose box meets it. Longitude and latitude also find what lies in sites on Earth whose
     # origin is known
     area: Area | None = None
-    min_quality: float | None = None  # smallest score; products that nobody judged are left out
-    latest: int | None = None  # only so many, those that end last
+    min_quality: float | None = None  # minimum score; products without one are left out
+    latest: int | None = None  # maximum number of products: those that end last
 
     @property
     def words(self) -> dict[str, str]:
@@ -98,12 +98,14 @@ class Lineage:
 
 @dataclass(frozen=True)
 class RetentionPolicy:
-    """Products that pruning removes: those that meet all conditions, of which there must be one."""
+    """Products that pruning removes: those that meet all conditions, at least one of which must be set."""
 
-    kinds: tuple[str, ...] = ()  # only these; () means all but runs, which others were made by
-    before_ns: int | None = None  # what ended before this time
-    keep_latest: int | None = None  # so many of each kind, name and robot stay, those that end last
-    below: float | None = None  # what has a smaller score, or none
+    kinds: tuple[str, ...] = ()  # only these; () means all except runs, which are parents of others
+    before_ns: int | None = None  # products that ended before this time
+    keep_latest: int | None = (
+        None  # number of products of each kind, name and robot that stay: those that end last
+    )
+    below: float | None = None  # products with a smaller score, or none
 
     def __post_init__(self) -> None:
         if self.before_ns is None and self.keep_latest is None and self.below is None:

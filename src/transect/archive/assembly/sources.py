@@ -143,7 +143,7 @@ def _day(recording: Recording | None, end: int) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a text as YAML, of which JSON is a subset."""
+    """Return a text as YAML (JSON is a subset of it)."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -23,7 +23,7 @@ _PSEUDO = re.compile(r"""(\w+)\s*=\s*("[^"]*"|'[^']*')""")
 
 @dataclass(frozen=True)
 class SchematronModel:
-    """An `xml-model` instruction: which Schematron, and of which kind."""
+    """An `xml-model` instruction: the Schematron file and its kind."""
 
     href: str
     kind: str

@@ -28,11 +28,11 @@ class ValidationOptions:
     content: bool = True  # whether data files are looked into
     context: bool = True  # whether context products must be registered
     mismatches: bool = True  # whether their names and types are compared
-    # whether a collection must name the context products that its products name; NASA's tool once asked so
+    # whether a collection must name the context products of its products, as NASA's tool once required
     context_references: bool = False
-    products: bool = True  # whether labels are checked one by one, besides how they fit together
+    products: bool = True  # whether labels are checked individually, in addition to their references
     formats: bool = True  # whether values are compared with `field_format` and `validation_format`
-    strict_fields: bool = False  # whether anything but blanks between fixed fields is told
+    strict_fields: bool = False  # whether characters other than blanks between fixed fields are reported
     strict_members: bool = True  # whether a member that does not exist is an error; else a warning
     complete: bool = False  # whether each byte of a data file must be described
     unlabelled: bool = True  # whether files that no label names are told

@@ -1,8 +1,8 @@
 """Schematron: rules compiled to one XSLT 3 walk over the label, run by Saxon (the extra `archive`).
 
 All patterns share one mode: each rule is a template of a lower priority than the one before and ends in
-`xsl:next-match`, so that a label is walked once. A pattern of several rules, of which only the first that
-matches counts, has a mode of its own. Rules whose context names no element of the label cannot fire, and are
+`xsl:next-match`, so that a label is walked once. A pattern of several rules has its own mode, as only its
+first matching rule applies. Rules whose context names no element of the label cannot fire, and are
 compiled when a label first needs them: one label costs a tenth of compiling all.
 """
 

@@ -31,7 +31,7 @@ class Scaffold:
     # What it was made of, or its copy in our form; and the file to run next
     description: Path
     test: Path
-    # Files that are new, those of which a part was renewed, and those that were left as they are
+    # New files, partly regenerated files, and unchanged files
     written: list[Path] = field(default_factory=list[Path])
     regenerated: list[Path] = field(default_factory=list[Path])
     kept: list[Path] = field(default_factory=list[Path])
@@ -110,7 +110,7 @@ def new_compound(file: Path | str, folder: Path | str | None = None) -> Scaffold
     return made
 
 
-_UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+_IDENTITY_QUATERNION = (0.0, 0.0, 0.0, 1.0)
 _NORTH_UP = (0.5, 0.0, 0.0, 0.0, -0.5, 0.0)
 
 
@@ -155,15 +155,15 @@ _SAMPLES: dict[type, Callable[[], Any]] = {
     types.JointState: lambda: types.JointState(np.zeros(3)),
     types.LaserScan: lambda: types.LaserScan(np.ones(5), -0.2, 0.1),
     types.NavFix: lambda: types.NavFix(0.0, 0.0, 0.0),
-    types.Odometry: lambda: types.Odometry(np.zeros(3), np.array(_UPRIGHT)),
+    types.Odometry: lambda: types.Odometry(np.zeros(3), np.array(_IDENTITY_QUATERNION)),
     types.PlaceMap: _places,
     types.PointCloud: lambda: types.PointCloud(np.zeros((5, 3))),
-    types.Pose: lambda: types.Pose(np.zeros(3), np.array(_UPRIGHT)),
+    types.Pose: lambda: types.Pose(np.zeros(3), np.array(_IDENTITY_QUATERNION)),
     types.Provenance: lambda: types.Provenance(),
     types.RadarRange: lambda: types.RadarRange(1.0, 0.0, 1.0),
     types.RadarSpectrum: lambda: types.RadarSpectrum(np.zeros(8), 0.0, 0.1, 0.0),
     types.Record: lambda: types.Record(),
-    types.RigidBodyState: lambda: types.RigidBodyState(np.zeros(3), np.array(_UPRIGHT)),
+    types.RigidBodyState: lambda: types.RigidBodyState(np.zeros(3), np.array(_IDENTITY_QUATERNION)),
     types.SourceFile: lambda: types.SourceFile("file", 0, "0" * 64),
     types.Trajectory: lambda: types.Trajectory(np.arange(2), np.zeros((2, 3))),
     types.Transform: lambda: types.Transform("target", "source", np.eye(4)),

@@ -95,7 +95,7 @@ def write_test(name: str, description: Path) -> str:
 
     problems = [problem.what for problem in check([description])[str(description)].problems]
     known = "\n".join(["STILL_WRONG = [", *(f"    {_quote(what)}," for what in problems), "]"])
-    doc = "What is wrong with it now is listed here: shorten the list as you mend it, until it is empty."
+    doc = "Its present problems are listed here: remove each one when it is fixed, until the list is empty."
     test = fill(
         "test_compound.py",
         doc=write_docstring(doc, f"{name}: it can be read, and what checking finds."),

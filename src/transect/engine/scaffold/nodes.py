@@ -16,7 +16,7 @@ from transect.errors import UsageError
 from ..description import NodeText, PortText
 from ..ports import OUT
 from .source import (
-    WIDTH,
+    MAX_LINE_LENGTH,
     check_name,
     check_ports,
     fill,
@@ -77,7 +77,7 @@ def write_test(text: NodeText) -> str:
     imports = find_imports(kind for kind in kinds if kind is not np.ndarray)
     imports["transect.engine.catalogue"] = {"catalogue_for"}
     imports |= {"transect.engine.scaffold": {"sample_value"}} if kinds else {}
-    doc = "Its stubs say that they are stubs: as soon as one is written, its test here fails; replace it."
+    doc = "Its stubs raise errors: when one is implemented, its test here fails; replace it."
     test = fill(
         "test_node.py",
         doc=write_docstring(doc, f"{text.name}: its ports, and its implementations."),
@@ -173,7 +173,7 @@ def _write_import(module: str, names: Iterable[str]) -> str:
     """Return an import statement whose names are sorted as ruff does."""
     ordered = sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name.lower()))
     line = f"from {module} import {', '.join(ordered)}"
-    return line if len(line) <= WIDTH else write_call(f"from {module} import ", ordered)
+    return line if len(line) <= MAX_LINE_LENGTH else write_call(f"from {module} import ", ordered)
 
 
 def add_imports(source: str, needed: Imports) -> str:

@@ -17,7 +17,7 @@ from transect.engine.description import CompoundText, NodeText, PortText
 from transect.engine.port_types import kind_of, known_names
 from transect.errors import UsageError, did_you_mean
 
-WIDTH = 88
+MAX_LINE_LENGTH = 88
 """Line length: the default of ruff and black."""
 _WORD = re.compile(r"\d+[A-Z](?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -78,7 +78,7 @@ def write_call(
     """Return parts in brackets on one line, or each on its own where they do not fit."""
     opening, closing = brackets
     line = f"{' ' * indent}{before}{opening}{', '.join(parts)}{closing}{after}"
-    if len(line) <= WIDTH or not parts:
+    if len(line) <= MAX_LINE_LENGTH or not parts:
         return line
     inner = "".join(f"{' ' * (indent + 4)}{part},\n" for part in parts)
     return f"{' ' * indent}{before}{opening}\n{inner}{' ' * indent}{closing}{after}"
@@ -103,9 +103,9 @@ def write_docstring(doc: str, summary: str, more: Sequence[str] = (), indent: in
         Lines that follow.
     """
     text = _sentence(doc)
-    fits = text and len(text) <= WIDTH - indent - 6 and not text.startswith("This ")
+    fits = text and len(text) <= MAX_LINE_LENGTH - indent - 6 and not text.startswith("This ")
     lines = [text if fits else summary]
-    lines += ["", *textwrap.wrap(text, WIDTH - indent)] if text and not fits else []
+    lines += ["", *textwrap.wrap(text, MAX_LINE_LENGTH - indent)] if text and not fits else []
     lines += ["", *more] if more else []
     raw = "r" if any("\\" in line for line in lines) else ""
     end = "\n" if len(lines) > 1 else ""
@@ -135,5 +135,5 @@ def write_ports(ports: Iterable[PortText], indent: int = 0) -> list[str]:
         text += f" Unit: {_plain(port.unit)}." if port.unit else ""
         text += f" Frame: {_plain(port.frame)}." if port.frame else ""
         lines.append(f"{port.name} : {type_code(kind)}")
-        lines += [f"    {line}" for line in textwrap.wrap(text.strip(), WIDTH - indent - 4)]
+        lines += [f"    {line}" for line in textwrap.wrap(text.strip(), MAX_LINE_LENGTH - indent - 4)]
     return lines

@@ -80,7 +80,7 @@ class Blur(CameraCheck, id="C07", group="content"):
 
 @dataclass(frozen=True)
 class ExposureSettings:
-    """Mean grey levels outside of which a low entropy is caused by exposure, not by fog or a wall."""
+    """Range of mean grey levels; outside it a low entropy is caused by exposure, not by fog or a wall."""
 
     min_mean_grey: float = 60.0
     max_mean_grey: float = 200.0

@@ -265,7 +265,7 @@ def _curves_of(stream: Stream) -> tuple[ScalarColumn, ...]:
 
 
 def describe(scene: ViewerScene, solids: tuple[RobotMesh, ...] = ()) -> dict[str, Any]:
-    """Return what the page is told of a scene when it opens, as JSON can hold it."""
+    """Return the description of a scene for the page, in types of JSON."""
     axis, tree = scene.axis, scene.recording.frames
     return {
         "name": scene.recording.name,

@@ -21,7 +21,7 @@ from .bag_file import Bytes, Channel, Chunk, ChunkedFile, ChunkScan, MessageEntr
 _HEADER, _FOOTER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _MESSAGE_INDEX, _CHUNK_INDEX, _ATTACHMENT = range(
     1, 10
 )
-_STATISTICS, _DATA_END = 0x0B, 0x0F
+_STATISTICS_RECORD, _DATA_END = 0x0B, 0x0F
 _LEAD = struct.Struct("<BQ")
 _FOOT = struct.Struct("<BQQQI")
 _CHUNK_LEAD = struct.Struct("<QQQII")
@@ -112,7 +112,7 @@ class McapFile(ChunkedFile):
                 return None
             if record.op == _CHUNK_INDEX:
                 chunk_indexes.append(self._parse(record))
-            elif record.op == _STATISTICS:
+            elif record.op == _STATISTICS_RECORD:
                 statistics = self._parse(record)
         return None if statistics is None or None in chunk_indexes else (chunk_indexes, statistics)
 
@@ -236,7 +236,7 @@ class McapFile(ChunkedFile):
             _SCHEMA: records.Schema,
             _CHANNEL: records.Channel,
             _CHUNK_INDEX: records.ChunkIndex,
-            _STATISTICS: records.Statistics,
+            _STATISTICS_RECORD: records.Statistics,
         }
         content = bytes((self.content if data is None else data)[record.start : record.end])
         try:

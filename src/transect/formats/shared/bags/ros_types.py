@@ -25,7 +25,7 @@ _TIME: list[tuple[str, Any]] = [("sec", (BASE_NODE, ("int32", 0))), ("nanosec", 
 _BUILTIN: Types = {"builtin_interfaces/msg/Time": _TIME, "builtin_interfaces/msg/Duration": _TIME}
 _TF = "tf2_msgs/msg/TFMessage"
 """Not among the ROS 1 types that rosbags knows."""
-_SEPARATOR = "=" * 80 + "\n"
+_TYPE_SEPARATOR = "=" * 80 + "\n"
 
 
 def candidates(channel: Channel) -> Iterator[tuple[Types, str]]:
@@ -56,7 +56,7 @@ def _parse(kind: str, definition: str, language: str) -> Types | None:
     parsed: dict[str, Any] = {}
     try:
         if language in ("ros2idl", "omgidl"):
-            for part in definition.split(_SEPARATOR):
+            for part in definition.split(_TYPE_SEPARATOR):
                 parsed |= get_types_from_idl(part.partition("\n")[2] if part.startswith("IDL: ") else part)
         else:
             parsed = dict(get_types_from_msg(definition, kind))

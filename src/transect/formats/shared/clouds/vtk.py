@@ -30,7 +30,7 @@ _WRITTEN = {
     "f8": "double",
 }
 _IDS = {"vtkIdType": "i8", "vtktypeint64": "i8", "vtktypeint32": "i4"}
-_TYPES = {name: code for code, name in _WRITTEN.items()} | _IDS
+_DTYPE_CODES = {name: code for code, name in _WRITTEN.items()} | _IDS
 _CELLS = ("VERTICES", "LINES", "POLYGONS", "TRIANGLE_STRIPS", "CELLS", "CELL_TYPES")
 _START = re.compile(rb"# vtk DataFile Version (\d+)\.\d+[^\n]*\n[^\n]*\n\s*(ASCII|BINARY)\s*\n")
 
@@ -125,7 +125,7 @@ def _points(reader: _VtkParser, columns: dict[str, Array]) -> int:
     while words := reader.words():
         if words[0].upper() == "POINTS":
             wanted = _count(words[1])
-            flat = reader.array(3 * wanted, _TYPES[words[2]])
+            flat = reader.array(3 * wanted, _DTYPE_CODES[words[2]])
             whole = flat[: len(flat) // 3 * 3].reshape(-1, 3)
             columns.update(zip("xyz", whole.T, strict=True))
             return wanted
@@ -163,7 +163,7 @@ def _pass_cells(reader: _VtkParser, words: list[str], version: int) -> None:
         return
     for number in words[1:3]:
         offsets = reader.words()
-        reader.array(_count(number), _TYPES[offsets[1]])
+        reader.array(_count(number), _DTYPE_CODES[offsets[1]])
 
 
 def _pass_metadata(reader: _VtkParser) -> None:
@@ -195,7 +195,7 @@ def _attributes(reader: _VtkParser, words: list[str], points: int) -> dict[str, 
     elif key not in ("VECTORS", "TENSORS", "NORMALS", "TENSORS6"):
         raise KeyError(f"the keyword {words[0]} is unknown")
     name = "normal" if key == "NORMALS" or words[1] == "normals" else words[1]
-    return {name: _shape(reader.array(points * width, _TYPES[words[2]]), width)}
+    return {name: _shape(reader.array(points * width, _DTYPE_CODES[words[2]]), width)}
 
 
 def _fields(reader: _VtkParser, count: int) -> dict[str, Array]:
@@ -206,7 +206,7 @@ def _fields(reader: _VtkParser, count: int) -> dict[str, Array]:
             _pass_metadata(reader)
             words = reader.words()
         name, width, rows, kind = words[0], _count(words[1]), _count(words[2]), words[3]
-        found[name] = _shape(reader.array(width * rows, _TYPES[kind]), width)
+        found[name] = _shape(reader.array(width * rows, _DTYPE_CODES[kind]), width)
     return found
 
 
