@@ -124,8 +124,8 @@ def recognise(path: PathLike | Source) -> list[tuple[str, Match]]:
     """Return the match of each format for a path, in order of confidence."""
     source, _ = split_truth(path if isinstance(path, Source) else source_of(path))
     glimpse = source.glimpse()
-    said = [(name, load(name).recognises(glimpse)) for name in names()]
-    return sorted(said, key=lambda item: (-item[1].confidence, item[0]))
+    matches = [(name, load(name).recognises(glimpse)) for name in names()]
+    return sorted(matches, key=lambda item: (-item[1].confidence, item[0]))
 
 
 def open(
@@ -238,11 +238,11 @@ def _best(source: Source) -> tuple[str, Source]:
     glimpse = source.glimpse()
     if (named := _named_by_suffix(glimpse)) and _is_only_format(named, glimpse):
         return named, source
-    said = [(match, name, top) for top in _shell(glimpse) for name, match in recognise(glimpse.at(top))]
-    match, name, top = max(said, key=lambda item: item[0].confidence)
+    matches = [(match, name, top) for top in _shell(glimpse) for name, match in recognise(glimpse.at(top))]
+    match, name, top = max(matches, key=lambda item: item[0].confidence)
     _refuse_several(glimpse, name if match.confidence >= RECOGNITION.min_match else "")
     if not match:
-        raise _unknown(source, said[: len(names())])
+        raise _unknown(source, matches[: len(names())])
     return name, source.at(top)
 
 
@@ -318,7 +318,7 @@ def _no_files(source: Source) -> TransectError:
     return ParseError(f"{source.path} holds no files", where=str(source.path), why=why, hint=hint)
 
 
-def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectError:
+def _unknown(source: Source, matches: list[tuple[Match, str, str]]) -> TransectError:
     if not source.names:
         return _no_files(source)
     if len(source.names) == 1 and source.size(source.names[0]) == 0:
@@ -331,7 +331,7 @@ def _unknown(source: Source, said: list[tuple[Match, str, str]]) -> TransectErro
             hint="let the driver of the sensor turn it into a ROS bag or PCD files: transect info FILE.bag",
         )
     files = _openable_files(source)
-    near = sorted(said, key=partial(_nearness, source))[: RECOGNITION.nearest_formats]
+    near = sorted(matches, key=partial(_nearness, source))[: RECOGNITION.nearest_formats]
     if not files and _nearness(source, near[0])[0] == _RANK_WITHOUT_SIMILARITY:
         why = [f"it has {_count_suffixes(source)}, and no format reads any of them"]
     else:

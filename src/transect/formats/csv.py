@@ -33,10 +33,10 @@ def read(source: Source) -> Recording:
     from .described.model import parse
     from .described.reading import recording_of
 
-    text, said = guess(source)
+    text, notes = guess(source)
     recording = recording_of(source, parse(text, f"the guess for {source.names[0]}"), source.names[0])
     keep = f"guessed; transect new recording {source.path} writes it down to be changed"
-    return recording.replace(format="csv", notes=(*said, keep))
+    return recording.replace(format="csv", notes=(*notes, keep))
 
 
 _NUMBER_TYPES = {
@@ -56,13 +56,13 @@ def _encode(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
     columns: dict[str, pa.ChunkedArray] = {}
     described: dict[str, Any] = {}
     titles: dict[str, str] = {}
-    said: list[str] = []
+    notes: list[str] = []
     for field in table.schema:
         unit = arrow.unit_of(field)
         title = titles[field.name] = f"{field.name} [{unit}]" if unit else field.name
         kind, plain = _as_text(table.column(field.name))
         if plain is None:
-            said.append(f"the column {field.name} of type {field.type} is not written")
+            notes.append(f"the column {field.name} of type {field.type} is not written")
             continue
         columns[title] = plain
         if field.name not in (T_NS, LOG_NS):
@@ -74,7 +74,7 @@ def _encode(table: pa.Table) -> tuple[bytes, dict[str, Any], list[str]]:
     sink = pa.BufferOutputStream()
     pv.write_csv(pa.Table.from_arrays(list(columns.values()), names=list(columns)), sink)
     reading = {"delimiter": ",", "header": 1, **times_of(table, titles), "columns": described}
-    return sink.getvalue().to_pybytes(), reading, said
+    return sink.getvalue().to_pybytes(), reading, notes
 
 
 def _as_text(column: pa.ChunkedArray) -> tuple[dict[str, Any], pa.ChunkedArray | None]:

@@ -231,11 +231,11 @@ _LENSES = {"radtan": "radial-tangential"}
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write images, IMU and poses; return what could not be written."""
     refuse_existing(path)
-    said: list[str] = []
+    notes: list[str] = []
     for stream, folder in _folders(recording).items():
         target = path / "mav0" / folder
         if stream.type is Image:
-            said += _write_images(recording, stream, target)
+            notes += _write_images(recording, stream, target)
         elif stream.type is Imu:
             _write_rows(stream, target / "data.csv", IMU_HEADER, IMU)
         elif _TRUTH_FOLDER.fullmatch(folder):
@@ -243,8 +243,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         else:
             _write_poses(stream, path / f"{folder}.csv")
             continue
-        said += _write_sensor(recording, stream, target)
-    return (*said, *_not_carried(recording))
+        notes += _write_sensor(recording, stream, target)
+    return (*notes, *_not_carried(recording))
 
 
 def _folders(recording: Recording) -> dict[Stream, str]:
@@ -258,8 +258,8 @@ def _folders(recording: Recording) -> dict[Stream, str]:
         kept = all(re.fullmatch(prefix + r"\d+", s.name) for s in streams)
         folders |= {s: s.name if kept else f"{prefix}{i}" for i, s in enumerate(streams)}
     poses = [s for s in recording.streams if s not in folders and {"x", "y", "z"} <= set(s.columns)]
-    said = [_name_poses(recording, stream) for stream in poses]
-    names = file_paths(said, taken=folders.values())
+    pose_names = [_name_poses(recording, stream) for stream in poses]
+    names = file_paths(pose_names, taken=folders.values())
     return folders | dict(zip(poses, names, strict=True))
 
 
@@ -275,17 +275,17 @@ def _name_poses(recording: Recording, stream: Stream) -> str:
 
 def _not_carried(recording: Recording) -> list[str]:
     known = _folders(recording)
-    said = [
+    notes = [
         f"{s.name}: EuRoC has no place for {s.type.__name__}" for s in recording.streams if s not in known
     ]
-    said += [
+    notes += [
         Note(f"{s.name}: the {s.clock} clock is written as nanoseconds") for s in known if s.clock != "utc"
     ]
     known_columns = {*IMU, *TRUTH, *BIAS}
     for stream in known:
         if stream.type is not Image and (extra := [c for c in stream.columns if c not in known_columns]):
-            said.append(f"{stream.name}: no columns for {', '.join(extra)}")
-    return said
+            notes.append(f"{stream.name}: no columns for {', '.join(extra)}")
+    return notes
 
 
 def _write_rows(stream: Stream, file: Path, header: str, names: tuple[str, ...]) -> None:
@@ -304,16 +304,16 @@ def _write_poses(stream: Stream, file: Path) -> None:
 
 
 def _write_images(recording: Recording, stream: Stream, folder: Path) -> list[str]:
-    lines, said = ["#timestamp [ns],filename\n"], list[str]()
+    lines, notes = ["#timestamp [ns],filename\n"], list[str]()
     known: set[str] = set()
-    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".png"), said):
+    for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".png"), notes):
         name = f"{sample.t_ns}.png"
         name = name if name not in known else f"{sample.t_ns}_{sample.index}.png"  # two of the same time
         known.add(name)
         files.write_bytes(folder / "data" / name, data)
         lines.append(f"{sample.t_ns},{name}\n")
     files.write_text(folder / "data.csv", "".join(lines))
-    return said
+    return notes
 
 
 def _write_sensor(recording: Recording, stream: Stream, folder: Path) -> list[str]:

@@ -199,15 +199,15 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     if not chosen:
         raise UnsupportedError(f"{recording.name} has neither images nor point clouds to write")
     refuse_existing(path)
-    said = not_written(recording, chosen)
+    notes = not_written(recording, chosen)
     folders = file_paths(stream.name for stream in chosen)
     for stream, folder in zip(chosen, folders, strict=True):
         names, sentences = time_names(stream)
-        said += sentences
-        for sample, (suffix, data) in good_payloads(stream, partial(payload_file, recording), said):
+        notes += sentences
+        for sample, (suffix, data) in good_payloads(stream, partial(payload_file, recording), notes):
             write_bytes(path / folder / f"{names[sample.index]}{suffix}", data)
     if recording.cameras:
         calibration = CalibrationFile(recording.cameras, static_edges(recording.frames))
         data = write_calibration(calibration, "opencv")
         write_bytes(path / "calibration.yml", data)
-    return tuple(said)
+    return tuple(notes)

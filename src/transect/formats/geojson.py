@@ -58,9 +58,9 @@ TIMES = "coordTimes"
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write each stream of positions as a line (RFC 7946); return what is left out."""
-    tracks, said = tracks_of(recording, "GeoJSON")
+    tracks, notes = tracks_of(recording, "GeoJSON")
     write_text(new_file(path, "tracks.geojson"), geojson_text([_feature(track) for track in tracks]))
-    return tuple(said)
+    return tuple(notes)
 
 
 def _feature(track: PositionTrack) -> Feature:

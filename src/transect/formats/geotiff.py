@@ -162,18 +162,18 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     samples = [(stream, sample) for stream in maps for sample in stream]
     if not samples:
         raise UnsupportedError(f"{recording.name} has no maps to write")
-    said = not_written(recording, maps)
+    notes = not_written(recording, maps)
     if path.suffix.lower() in GEOTIFF_SUFFIXES:
         if len(samples) > 1:
             raise UsageError(f"{len(samples)} maps do not fit in one file", hint="give a folder's name")
         write_bytes(path, encode_geotiff(samples[0][1].value))
-        return tuple(said)
+        return tuple(notes)
     refuse_existing(path)
     places = file_paths(stream.name for stream in maps)
     for stream, place in zip(maps, places, strict=True):
         names, sentences = time_names(stream)
-        said += sentences
+        notes += sentences
         single = len(stream) == 1 and stream.t_ns[0] % NS == 0 and stream.clock == "index"
-        for sample, data in good_payloads(stream, lambda sample: encode_geotiff(sample.value), said):
+        for sample, data in good_payloads(stream, lambda sample: encode_geotiff(sample.value), notes):
             write_bytes(path / (f"{place}.tif" if single else f"{place}/{names[sample.index]}.tif"), data)
-    return tuple(said)
+    return tuple(notes)

@@ -50,10 +50,10 @@ HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write each stream of positions as a track (GPX 1.1); return what is left out."""
-    tracks, said = tracks_of(recording, "GPX")
+    tracks, notes = tracks_of(recording, "GPX")
     lines = [line for track in tracks for line in _lines(track)]
     write_text(new_file(path, "tracks.gpx"), f"{HEAD}{''.join(lines)}</gpx>\n")
-    return tuple(said)
+    return tuple(notes)
 
 
 def _lines(track: PositionTrack) -> Iterator[str]:

@@ -131,23 +131,23 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     need a stream of poses that has one at each of their times.
     """
     refuse_existing(path)
-    said: list[str] = []
+    notes: list[str] = []
     written: set[Path] = set()
     dumps = _dumps(recording)
     for folder, clouds in dumps.items():
-        said += _write_dump(recording, clouds, path / folder, written)
+        notes += _write_dump(recording, clouds, path / folder, written)
     placed = [stream for clouds in dumps.values() for stream in clouds.values()]
     for stream in recording:
         if stream.type is not PointCloud:
-            said += _write_text(stream, path, written)
+            notes += _write_text(stream, path, written)
         elif stream not in placed:
-            said.append(f"{stream.name}: not written, another stream has taken its place")
+            notes.append(f"{stream.name}: not written, another stream has taken its place")
     if not written:
         raise UsageError(
             f"{recording.name} has nothing to write as gtsam_points",
-            why="; ".join(said) or "it has no streams",
+            why="; ".join(notes) or "it has no streams",
         )
-    return tuple(said)
+    return tuple(notes)
 
 
 def _place(stream: Stream, kinds: Sequence[str]) -> tuple[str, str]:
@@ -175,17 +175,19 @@ def _write_dump(
     if graph is None:
         names = ", ".join(stream.name for stream in clouds.values())
         return [f"{names}: not written, no stream has a pose at each of their times"]
-    said: list[str] = []
+    notes: list[str] = []
     numbers = _numbers(graph, list(clouds.values()))
     if graph.clock != "index":
-        said.append(f"{graph.name}: clouds and their poses are numbered, their times have no place in a dump")
+        notes.append(
+            f"{graph.name}: clouds and their poses are numbered, their times have no place in a dump"
+        )
     kept = {
         sample.t_ns
         for kind, stream in clouds.items()
-        for sample in _write_clouds(stream, folder, kind, numbers, said)
+        for sample in _write_clouds(stream, folder, kind, numbers, notes)
     }
     order = {t: i for i, t in enumerate(sorted(kept))}
-    return said + list(_write_graph(graph, order, folder / "graph.txt", written))
+    return notes + list(_write_graph(graph, order, folder / "graph.txt", written))
 
 
 def _poses_of(recording: Recording, clouds: Sequence[Stream]) -> Stream | None:

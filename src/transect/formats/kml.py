@@ -66,10 +66,10 @@ HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 
 def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """Write each stream of positions as a placemark (KML 2.2); return what is left out."""
-    tracks, said = tracks_of(recording, "KML")
+    tracks, notes = tracks_of(recording, "KML")
     lines = [line for track in tracks for line in _lines(track)]
     write_text(new_file(path, "tracks.kml"), f"{HEAD}{''.join(lines)}</Document>\n</kml>\n")
-    return tuple(said)
+    return tuple(notes)
 
 
 def _lines(track: PositionTrack) -> Iterator[str]:

@@ -92,7 +92,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     clouds = [s for s in recording.streams if s.type is PointCloud]
     if not clouds:
         raise UnsupportedError(f"{recording.name} has no point clouds to write")
-    said = not_written(recording, clouds)
+    notes = not_written(recording, clouds)
     if path.suffix.lower() in CLOUD_SUFFIXES:
         samples = [sample for stream in clouds for sample in stream]
         if len(samples) != 1:
@@ -100,15 +100,15 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
                 f"{len(samples)} point clouds do not fit in one file", hint="give a folder's name"
             )
         write_bytes(path, encode_cloud(samples[0].value, path.suffix.lower()))
-        return tuple(said)
+        return tuple(notes)
     refuse_existing(path)
     folders = file_paths(stream.name for stream in clouds) if len(clouds) > 1 else [""]
     for stream, folder in zip(clouds, folders, strict=True):
         names, sentences = time_names(stream)
-        said += sentences
-        for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".pcd"), said):
+        notes += sentences
+        for sample, data in good_payloads(stream, partial(payload_bytes, recording, suffix=".pcd"), notes):
             write_bytes(path / folder / f"{names[sample.index]}.pcd", data)
-    return tuple(said)
+    return tuple(notes)
 
 
 _MATRIX = re.compile(r"(?:.*/)?T_([A-Za-z0-9]+)_([A-Za-z0-9]+)\.txt")

@@ -98,12 +98,14 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     text = header(f"{recording.name} {chosen.name}", chosen.clock) + pose_lines(chosen.t_ns, columns)
     files.write_bytes(new_file(path, f"{recording.name}.tum"), text)
     others = [s.name for s in recording.streams if s is not chosen]
-    said = [f"a TUM file holds one trajectory, {chosen.name}: {', '.join(others)} left out"] if others else []
+    notes = (
+        [f"a TUM file holds one trajectory, {chosen.name}: {', '.join(others)} left out"] if others else []
+    )
     if rest := [name for name in chosen.columns if name not in COLUMNS]:
-        said.append(f"{chosen.name}: a TUM file has no place for {', '.join(rest)}")
+        notes.append(f"{chosen.name}: a TUM file has no place for {', '.join(rest)}")
     if unturned:
-        said.append(Note(f"{chosen.name} has no attitudes: 0 0 0 1 is written"))
-    return tuple(said)
+        notes.append(Note(f"{chosen.name} has no attitudes: 0 0 0 1 is written"))
+    return tuple(notes)
 
 
 def header(title: str, clock: str) -> bytes:

@@ -87,25 +87,25 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
             hint=f"--streams NAME, one of {names}; or a folder for all: -o films --format video",
         )
     files = [path] if path.suffix else [path / f"{name}.mp4" for name in file_paths(s.name for s in streams)]
-    said = not_written(recording, streams)
+    notes = not_written(recording, streams)
     for stream, file in zip(streams, files, strict=True):
-        said += _write_film(stream, file)
-    return tuple(said)
+        notes += _write_film(stream, file)
+    return tuple(notes)
 
 
 def _write_film(stream: Stream, file: Path) -> list[str]:
     """Write a video; return what was changed or left out."""
-    said: list[str] = []
-    frames = _frames(stream, said)
+    notes: list[str] = []
+    frames = _frames(stream, notes)
     first = next(frames, None)
     if first is None:
-        return [*said, f"{stream.name}: none of its images can be filmed"]
+        return [*notes, f"{stream.name}: none of its images can be filmed"]
     height, width = first[1].shape[:2]
     if height % 2 or width % 2:
-        said.append(Note(f"{stream.name}: H.264 wants an even size; films are {width & ~1} x {height & ~1}"))
+        notes.append(Note(f"{stream.name}: H.264 wants an even size; films are {width & ~1} x {height & ~1}"))
     encode_film(chain([first], frames), file)
-    said.append(Note(f"{stream.name}: a film is compressed with loss, and begins at 0 s"))
-    return said
+    notes.append(Note(f"{stream.name}: a film is compressed with loss, and begins at 0 s"))
+    return notes
 
 
 def encode_film(frames: Iterable[Frame], file: Path) -> None:
@@ -134,12 +134,12 @@ def encode_film(frames: Iterable[Frame], file: Path) -> None:
         film.mux(track.encode())
 
 
-def _frames(stream: Stream, said: list[str]) -> Iterator[Frame]:
+def _frames(stream: Stream, notes: list[str]) -> Iterator[Frame]:
     """Yield time in ticks, pixels and their format, in order of time, without repeated times."""
     last, skipped, size = -1, 0, None
     start = int(stream.t_ns.min())
     samples = (stream[number] for number in np.argsort(stream.t_ns, kind="stable").tolist())
-    for sample, image in good_payloads(samples, lambda sample: sample.value, said):
+    for sample, image in good_payloads(samples, lambda sample: sample.value, notes):
         ticks = (sample.t_ns - start) // 1000
         size = size or image.data.shape[:2]
         form = PIXELS.get(image.mode) if bands_of(image) == BANDS.get(image.mode) else None
@@ -150,4 +150,4 @@ def _frames(stream: Stream, said: list[str]) -> Iterator[Frame]:
         last = ticks
         yield ticks, image.data[..., 0] if form == "gray" and image.data.ndim == 3 else image.data, form
     if skipped:
-        said.append(f"{stream.name}: {skipped} images of another size, type or the same time are left out")
+        notes.append(f"{stream.name}: {skipped} images of another size, type or the same time are left out")

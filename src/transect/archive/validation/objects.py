@@ -183,12 +183,12 @@ def define_objects(entry: FileEntry) -> tuple[list[DataObjectDef], list[Validati
         if kind in ("File", "") or element is entry.element:
             continue
         what: TableDef | ArrayDef | None = None
-        said: list[ValidationProblem] = []
+        problems: list[ValidationProblem] = []
         if is_table(kind):
-            what, said = define_table(element, kind)
+            what, problems = define_table(element, kind)
         elif kind.startswith("Array"):
-            what, said = define_array(element, kind)
-        found += said
+            what, problems = define_array(element, kind)
+        found += problems
         try:
             objects.append(_object(element, kind, what))
         except DefinitionError as error:

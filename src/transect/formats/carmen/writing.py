@@ -41,9 +41,12 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     target = new_file(path, f"{recording.name}.clf")
     files.write_bytes(target, _pack(text.encode(), target))
     left = [s for s in recording.streams if s not in words and not _is_in_scans(s, recording)]
-    said = [f"{s.name}: CARMEN has no message for it" for s in left]
+    notes = [f"{s.name}: CARMEN has no message for it" for s in left]
     flat = [s.name for s, word in words.items() if word == "ODOM" and "theta" not in s.columns]
-    return (*said, *(f"{name}: CARMEN's odometry is planar, z, roll and pitch are left out" for name in flat))
+    return (
+        *notes,
+        *(f"{name}: CARMEN's odometry is planar, z, roll and pitch are left out" for name in flat),
+    )
 
 
 def _params(words: Mapping[Stream, str]) -> list[str]:

@@ -129,14 +129,14 @@ def describe_columns(
         mine = [i for i in left if kind == kinds[0] or meanings[i] in known]
         left = [i for i in left if i not in mine]
         columns = _columns_of(sample, known, {i: (*titles[i], meanings[i]) for i in mine})
-        said: list[str] = []
+        notes: list[str] = []
         if sensor and kind == kinds[0]:
-            said.append(f"x, y, z are taken to be of the {_SENSOR_NAMES[sensor]}, by the name of the file")
+            notes.append(f"x, y, z are taken to be of the {_SENSOR_NAMES[sensor]}, by the name of the file")
         for names, unit, sentence in _units_by_magnitude(sample, kind, columns):
             for name in names:
                 columns[name]["unit"] = unit
-            said.append(sentence)
-        found.append((kind, columns, said))
+            notes.append(sentence)
+        found.append((kind, columns, notes))
     return [found[-1], *found[:-1]]
 
 

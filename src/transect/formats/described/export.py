@@ -39,20 +39,20 @@ def export(recording: Recording, path: Path, suffix: str, encode: Encode) -> tup
     import yaml
 
     refuse_existing(path)
-    said: list[str] = []
+    notes: list[str] = []
     names = file_paths((s.name for s in recording.streams), taken=(Path(FILE).stem, Path(CALIBRATION).stem))
     named = zip(recording.streams, names, strict=True)
     streams = [
-        _write_stream(recording, stream, path, f"{name}{suffix}", encode, said) for stream, name in named
+        _write_stream(recording, stream, path, f"{name}{suffix}", encode, notes) for stream, name in named
     ]
     content: dict[str, Any] = {"name": recording.name, "streams": streams}
-    content |= _circumstances(recording, said)
+    content |= _circumstances(recording, notes)
     if recording.cameras:
         write_bytes(path / CALIBRATION, write_calibration(CalibrationFile(recording.cameras), "ros"))
         content["calibration"] = CALIBRATION
     text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True)
     write_text(path / FILE, text)
-    return tuple(said)
+    return tuple(notes)
 
 
 def _write_stream(
@@ -61,33 +61,35 @@ def _write_stream(
     path: Path,
     file: str,
     encode: Encode,
-    said: list[str],
+    notes: list[str],
 ) -> dict[str, Any]:
     table = stream.table
     kind = stream.type.__name__
     if stream.type in (Image, PointCloud, GridMap):
-        table = _with_payloads(recording, stream, path, file.removesuffix(Path(file).suffix), said)
+        table = _with_payloads(recording, stream, path, file.removesuffix(Path(file).suffix), notes)
     elif PAYLOAD in table.column_names or kind not in TYPES:
-        said.append(f"{stream.name}: a {kind} has no file type here; its other columns are written as Record")
+        notes.append(
+            f"{stream.name}: a {kind} has no file type here; its other columns are written as Record"
+        )
         table, kind = table.drop_columns([c for c in (PAYLOAD,) if c in table.column_names]), "Record"
     data, reading, left_out = encode(table)
-    said += [f"{stream.name}: {sentence}" for sentence in left_out]
+    notes += [f"{stream.name}: {sentence}" for sentence in left_out]
     write_bytes(path / file, data)
     described: dict[str, Any] = {"name": stream.name, "type": kind, "file": file}
     attributes = {key: getattr(stream, key) for key in ("frame", "child", "tag", "camera")}
     if stream.camera not in recording.cameras and attributes.pop("camera"):
-        said.append(Note(f"{stream.name}: the camera {stream.camera} is not known, and not named"))
+        notes.append(Note(f"{stream.name}: the camera {stream.camera} is not known, and not named"))
     described |= {key: value for key, value in attributes.items() if value}
     described |= {"role": stream.role} if stream.role != "measurement" else {}
     time = reading.pop("time")
     return described | {"time": time | {"clock": stream.clock}} | reading
 
 
-def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str, said: list[str]) -> pa.Table:
+def _with_payloads(recording: Recording, stream: Stream, path: Path, name: str, notes: list[str]) -> pa.Table:
     """Write the payloads and return the table with their new names, without the rows of damaged ones."""
     files: list[str] = []
     keep = np.zeros(len(stream), dtype=bool)
-    for sample, (suffix, data) in good_payloads(stream, partial(_payload, recording), said):
+    for sample, (suffix, data) in good_payloads(stream, partial(_payload, recording), notes):
         files.append(f"{name}/{sample.index:06d}{suffix}")
         write_bytes(path / files[-1], data)
         keep[sample.index] = True
@@ -105,7 +107,7 @@ def _payload(recording: Recording, sample: Sample) -> tuple[str, bytes]:
     return payload_file(recording, sample)
 
 
-def _circumstances(recording: Recording, said: list[str]) -> dict[str, Any]:
+def _circumstances(recording: Recording, notes: list[str]) -> dict[str, Any]:
     """Return robot, conditions, static frames and notes as a description has them."""
     content: dict[str, Any] = {}
     known = {(e.parent, e.child) for e in recording.frames.edges}
@@ -113,13 +115,13 @@ def _circumstances(recording: Recording, said: list[str]) -> dict[str, Any]:
     if robot and robot.name in robots.names() and {(e.parent, e.child) for e in robot.frames.edges} <= known:
         content["robot"] = robot.name
     elif robot:
-        said.append(Note(f"the robot {robot.name} is not written; its frames and cameras are"))
+        notes.append(Note(f"the robot {robot.name} is not written; its frames and cameras are"))
     conditions = json.loads(json.dumps(dict(recording.conditions), default=str))
     content |= {"conditions": conditions} if conditions else {}
     static = [e for e in recording.frames.edges if e.matrix is not None]
     if static:
         content["frames"] = [_frame(e.parent, e.child, e.matrix) for e in static]
-    said += frames_left_out([e for e in recording.frames.edges if e.moving], recording.streams)
+    notes += frames_left_out([e for e in recording.frames.edges if e.moving], recording.streams)
     content |= {"notes": list(recording.all_notes)} if recording.all_notes else {}
     return content
 

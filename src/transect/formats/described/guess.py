@@ -40,40 +40,40 @@ def guess(source: Source) -> tuple[str, list[str]]:
     """
     import yaml
 
-    said: list[str] = []
+    notes: list[str] = []
     streams: list[dict[str, Any]] = []
     calibrations = [n for n in source.names if suffix_of(n) in _CALIBRATIONS and kind_of(source.head(n), n)]
     images = [n for n in source.names if suffix_of(n) in IMAGE_SUFFIXES]
     clouds = list_cloud_files(source)
     for kind, files in (("Image", images), ("PointCloud", clouds)):
-        streams += [_payload_stream(group, kind, said) for group in group_files(files, kind)]
+        streams += [_payload_stream(group, kind, notes) for group in group_files(files, kind)]
     used = {*calibrations, *images, *clouds, *filter(is_paper, source.names)}
     tables = [n for n in source.names if n not in used and suffix_of(n) in TABLES]
     for group in group_files(tables, "table"):
         if len(group.files) > MAX_SEPARATE_TABLES:
-            streams += _table_stream(source, group.files, group.name, said)
+            streams += _table_stream(source, group.files, group.name, notes)
         else:
             for name in group.files:
-                streams += _table_stream(source, [name], re.sub(r"\.[^./]*$", "", name), said)
+                streams += _table_stream(source, [name], re.sub(r"\.[^./]*$", "", name), notes)
     content: dict[str, Any] = {"name": source.stem, "streams": _uniquely_named(streams)}
     if len(calibrations) == 1:
         content["calibration"] = calibrations[0]
-        said.append(f"{calibrations[0]} holds the calibration of the cameras")
+        notes.append(f"{calibrations[0]} holds the calibration of the cameras")
     elif calibrations:
-        said.append(
+        notes.append(
             f"{len(calibrations)} calibration files are left out: name the right one as `calibration`"
         )
     if not streams:
         raise TransectError(
-            f"nothing in {source.path.name} could be a stream", where=str(source.path), why="; ".join(said),
+            f"nothing in {source.path.name} could be a stream", where=str(source.path), why="; ".join(notes),
             hint="it describes tables (CSV or text), images and clouds; other formats: docs/formats.md",
         )  # fmt: skip
     head = f"# {FILE}: a first guess. Check types, units, clocks and frames.\n"
     body = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100, allow_unicode=True)
-    return head + body, said
+    return head + body, notes
 
 
-def _payload_stream(group: FileGroup, kind: str, said: list[str]) -> dict[str, Any]:
+def _payload_stream(group: FileGroup, kind: str, notes: list[str]) -> dict[str, Any]:
     stream: dict[str, Any] = {"name": group.name, "type": kind}
     if len(group.files) == 1:
         stream["file"] = group.files[0]
@@ -84,7 +84,7 @@ def _payload_stream(group: FileGroup, kind: str, said: list[str]) -> dict[str, A
     times = "unix times in their names" if group.clock == "utc" else "the numbers in their names, no times"
     count = f"{len(group.files)} files" if len(group.files) > 1 else "one file"
     side = f"; the {group.tag} one of a pair, by name" if group.tag else ""
-    said.append(f"{group.name}: {count} of type {kind}, by {times}{side}")
+    notes.append(f"{group.name}: {count} of type {kind}, by {times}{side}")
     return stream
 
 
@@ -101,18 +101,18 @@ def _common_start(names: Sequence[str]) -> str:
     return first[:same]
 
 
-def _table_stream(source: Source, files: Sequence[str], title: str, said: list[str]) -> list[dict[str, Any]]:
+def _table_stream(source: Source, files: Sequence[str], title: str, notes: list[str]) -> list[dict[str, Any]]:
     name = files[0] if len(files) == 1 else pattern_of(files)
     sample = sample_of(source.head(files[0], 1 << 18), later=[*_spread_pieces(source, files)])
     if not sample.is_table:
-        said.append(f"{name} is not rows of numbers and is left out")
+        notes.append(f"{name} is not rows of numbers and is left out")
         return []
     time, used, why = describe_time(sample)
     shared: dict[str, Any] = {"file" if len(files) == 1 else "files": name}
     shared |= {"delimiter": sample.text.delimiter, "header": sample.text.skip}
     if sample.text.decimal == ",":
         shared["decimal"] = ","
-        said.append(f"{name}: a comma stands before the decimals")
+        notes.append(f"{name}: a comma stands before the decimals")
     if time:
         shared["time"] = time
     if log_time := describe_log_time(sample, time):
@@ -121,7 +121,7 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
     found = [
         (_kind_of(kind, title), columns, units) for kind, columns, units in describe_columns(sample, title)
     ]
-    said.append(f"{name}: {' and '.join(kind for kind, _, _ in found)}; {why}")
+    notes.append(f"{name}: {' and '.join(kind for kind, _, _ in found)}; {why}")
     streams: list[dict[str, Any]] = []
     for kind, columns, units in found:
         called = title if len(found) == 1 else f"{title}/{kind}"
@@ -129,8 +129,8 @@ def _table_stream(source: Source, files: Sequence[str], title: str, said: list[s
         streams.append({"name": called, "type": kind, **deepcopy(shared), "columns": kept})
         if kind == "Odometry":
             streams[-1] |= {"frame": "odom", "child": "base_link"}
-            said.append(f"{name}: the body that moves is called base_link, and the frame of its path odom")
-        said += [f"{name}: {sentence}" for sentence in units]
+            notes.append(f"{name}: the body that moves is called base_link, and the frame of its path odom")
+        notes += [f"{name}: {sentence}" for sentence in units]
     return streams
 
 

@@ -42,18 +42,18 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     if not (frames or packets or poses):
         raise UsageError(f"{recording.name} has no images, clouds, positions or poses to write as KITTI")
     others = [s for s in recording.streams if s not in (*frames, *packets, *poses)]
-    said = [f"{s.name}: KITTI has no place for {s.type.__name__}" for s in others]
+    notes = [f"{s.name}: KITTI has no place for {s.type.__name__}" for s in others]
     if not frames and not packets:
         _write_poses(poses[0], new_file(path, f"{recording.name}.txt"))
-        said += _tell_rounding(poses[:1])
-        return (*said, *(f"{s.name}: a KITTI pose file holds one trajectory" for s in poses[1:]))
+        notes += _tell_rounding(poses[:1])
+        return (*notes, *(f"{s.name}: a KITTI pose file holds one trajectory" for s in poses[1:]))
     refuse_existing(path)
-    said += _write_frames(recording, frames, path)
-    said += _write_packets(packets, path)
+    notes += _write_frames(recording, frames, path)
+    notes += _write_packets(packets, path)
     names = files.file_paths(stream.name.removeprefix("poses/").replace("/", "_") for stream in poses)
     for stream, name in zip(poses, names, strict=True):
         _write_poses(stream, path / f"{name}.txt")
-    return (*said, *_tell_rounding(poses))
+    return (*notes, *_tell_rounding(poses))
 
 
 def _tell_rounding(poses: Sequence[Stream]) -> list[str]:
@@ -83,19 +83,19 @@ def _write_frames(recording: Recording, frames: Sequence[Stream], path: Path) ->
     style = "image_{}" if sequence else "image_{:02d}"
     folders = {style.format(number): stream for number, stream in cameras.items()}
     folders |= {"velodyne" if sequence else "velodyne_points": clouds[0]} if clouds else {}
-    said = [f"{s.name}: KITTI has one lidar" for s in clouds[1:]]
+    notes = [f"{s.name}: KITTI has one lidar" for s in clouds[1:]]
     if clouds and (rest := _other_fields(clouds[0])):
-        said.append(f"{clouds[0].name}: KITTI's points have no place for {', '.join(rest)}")
+        notes.append(f"{clouds[0].name}: KITTI's points have no place for {', '.join(rest)}")
     for folder, stream in folders.items():
         if sequence:
-            _write_numbered(recording, stream, path / folder, said)
+            _write_numbered(recording, stream, path / folder, notes)
         else:
-            kept = _write_counted(recording, stream, path / folder / "data", said)
-            said += _write_stamps(kept, path / folder / STAMPS)
+            kept = _write_counted(recording, stream, path / folder / "data", notes)
+            notes += _write_stamps(kept, path / folder / STAMPS)
     if sequence:
         lines = [decimal_from_ns(t) + "\n" for t in frames[0].t_ns.tolist()]
         files.write_text(path / SECONDS, "".join(lines))
-    return said + _write_calibration(recording, cameras, path, sequence)
+    return notes + _write_calibration(recording, cameras, path, sequence)
 
 
 def _other_fields(stream: Stream) -> list[str]:
@@ -104,16 +104,16 @@ def _other_fields(stream: Stream) -> list[str]:
     return [] if cloud is None else [name for name in cloud.fields if name != "intensity"]
 
 
-def _write_numbered(recording: Recording, stream: Stream, folder: Path, said: list[str]) -> None:
+def _write_numbered(recording: Recording, stream: Stream, folder: Path, notes: list[str]) -> None:
     """Write a sequence's images or clouds, numbered by their lines in the common times.txt."""
-    for sample, data in good_payloads(stream, partial(_payload, recording), said):
+    for sample, data in good_payloads(stream, partial(_payload, recording), notes):
         files.write_bytes(folder / f"{sample.index:06d}{_suffix(stream)}", data)
 
 
-def _write_counted(recording: Recording, stream: Stream, folder: Path, said: list[str]) -> Stream:
+def _write_counted(recording: Recording, stream: Stream, folder: Path, notes: list[str]) -> Stream:
     """Write a drive's images or clouds, counted from 0; return the samples that were written."""
     keep = np.zeros(len(stream), dtype=bool)
-    good = good_payloads(stream, partial(_payload, recording), said)
+    good = good_payloads(stream, partial(_payload, recording), notes)
     for number, (sample, data) in enumerate(good):
         files.write_bytes(folder / f"{number:010d}{_suffix(stream)}", data)
         keep[sample.index] = True
@@ -143,18 +143,18 @@ def _write_stamps(stream: Stream, file: Path) -> list[str]:
 
 def _write_packets(streams: Sequence[Stream], path: Path) -> list[str]:
     """Write one oxts folder: the first position, inertial and velocity streams that share their times."""
-    chosen, said = one_unit(streams), list[str]()
+    chosen, notes = one_unit(streams), list[str]()
     if chosen:
         rows = packets_of(chosen.get(NavFix), chosen.get(Imu), chosen.get(Twist))
         for number, row in enumerate(rows):
             text = " ".join(float_texts(row)) + "\n"
             files.write_text(path / "oxts" / "data" / f"{number:010d}.txt", text)
-        said = _write_stamps(next(iter(chosen.values())), path / "oxts" / STAMPS)
+        notes = _write_stamps(next(iter(chosen.values())), path / "oxts" / STAMPS)
     for stream in chosen.values():
         if rest := list_left_out(stream):
-            said.append(f"{stream.name}: KITTI's packets have no place for {', '.join(rest)}")
+            notes.append(f"{stream.name}: KITTI's packets have no place for {', '.join(rest)}")
     others = [s.name for s in streams if s not in chosen.values()]
-    return said + [f"{name}: a KITTI drive has one oxts unit with one time axis" for name in others]
+    return notes + [f"{name}: a KITTI drive has one oxts unit with one time axis" for name in others]
 
 
 def _write_poses(stream: Stream, file: Path) -> None:

@@ -64,12 +64,12 @@ LOG_LEVEL_INFO = 2
 def list_outlets(recording: Recording) -> tuple[list[TopicWriter], list[str]]:
     """Return the channels of a recording with their messages, and what is left out."""
     outlets: list[TopicWriter] = []
-    said: list[str] = []
+    notes: list[str] = []
     cameras = rectify_cameras(recording)
     for stream in recording.streams:
         if stream.loader is not None and stream.type not in WRITERS:
             kind = stream.type.__name__
-            said.append(f"{stream.name} is not written: Foxglove has no schema for a {kind}")
+            notes.append(f"{stream.name} is not written: Foxglove has no schema for a {kind}")
         elif stream.loader is not None:
             outlets.append(_payload_outlet(recording, stream, cameras))
         elif (kind := _schema_for(stream)) is not None:
@@ -81,7 +81,7 @@ def list_outlets(recording: Recording) -> tuple[list[TopicWriter], list[str]]:
     outlets += _frame_outlets(recording.frames, start_ns)
     filmed = {stream.camera for stream in recording.streams if stream.type in WRITERS}
     outlets += (_camera_outlet(recording, cameras[name], start_ns) for name in cameras if name not in filmed)
-    return outlets, said
+    return outlets, notes
 
 
 def _channel(topic: str, schema: str, said: Row) -> ChannelText:

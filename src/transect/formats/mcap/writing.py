@@ -42,14 +42,14 @@ def write(recording: Recording, path: Path, messages: Messages = "json") -> tupl
     if messages == "foxglove":
         from .foxglove_writing import list_outlets
 
-        outlets, said = list_outlets(recording)
+        outlets, notes = list_outlets(recording)
     else:
         carried = [stream for stream in recording.streams if stream.loader is None or stream.type is Image]
         outlets = [json_outlet(recording, stream) for stream in carried]
-        said = _not_carried(recording, carried)
-    if outlets or not said:  # nothing to write is no empty file, unless there was nothing
+        notes = _not_carried(recording, carried)
+    if outlets or not notes:  # nothing to write is no empty file, unless there was nothing
         _write_outlets(outlets, path)
-    return (*(sentence for outlet in outlets for sentence in outlet.said), *said)
+    return (*(sentence for outlet in outlets for sentence in outlet.said), *notes)
 
 
 def _write_outlets(outlets: Sequence[TopicWriter], path: Path) -> None:
@@ -72,12 +72,12 @@ def _write_outlets(outlets: Sequence[TopicWriter], path: Path) -> None:
 def _not_carried(recording: Recording, carried: list[Stream]) -> list[str]:
     kept = {stream.name for stream in carried}
     pictures = [stream for stream in carried if stream.type is Image and stream.columns]
-    said = [f"{stream.name}: no columns for {', '.join(stream.columns)}" for stream in pictures]
-    said += [
+    notes = [f"{stream.name}: no columns for {', '.join(stream.columns)}" for stream in pictures]
+    notes += [
         f"{stream.name} is not written: JSON messages carry columns and images, not a "
         f"{stream.type.__name__}; --format foxglove does, and so does a ROS bag (--format rosbag)"
         for stream in recording.streams
         if stream.name not in kept
     ]
-    said += frames_left_out(recording.frames.edges, carried)
-    return said + (["the calibrations of the cameras are not written"] if recording.cameras else [])
+    notes += frames_left_out(recording.frames.edges, carried)
+    return notes + (["the calibrations of the cameras are not written"] if recording.cameras else [])

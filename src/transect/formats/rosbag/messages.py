@@ -129,18 +129,20 @@ def columns_outgoing(stream: Stream, encoding: str) -> tuple[Outgoing | None, li
         return None, [f"{stream.name} is not written: there is no message for a {kind}"]
     builder = min(builders, key=lambda builder: len(builder.unused))
     kind = builder.kind
-    said: list[str] = []
+    notes: list[str] = []
     if builder.unused:
-        said.append(f"{stream.name}: {kind} has no place for {', '.join(builder.unused)}")
-    said += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
+        notes.append(f"{stream.name}: {kind} has no place for {', '.join(builder.unused)}")
+    notes += [f"{stream.name}: the lists {path} are written empty" for path in builder.emptied]
     if builder.rounded:
-        said.append(Note(f"{stream.name}: {kind} has fewer digits, rounded are {', '.join(builder.rounded)}"))
+        notes.append(
+            Note(f"{stream.name}: {kind} has fewer digits, rounded are {', '.join(builder.rounded)}")
+        )
     if builder.filled and len(stream):
         unit = " (qw 1)" if "qw" in builder.filled else ""
-        said.append(Note(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}"))
+        notes.append(Note(f"{stream.name}: not measured, so {kind} has 0{unit}: {', '.join(builder.filled)}"))
     message = make_serialiser(builder.store, encoding, kind, builder.make)
     attributes = (tuple(builder.unmeasured), labels_of(stream))
-    return Outgoing(stream.name, kind, builder.store, log_times(stream), message, *attributes), said
+    return Outgoing(stream.name, kind, builder.store, log_times(stream), message, *attributes), notes
 
 
 def _values(table: pa.Table, name: str) -> Any:

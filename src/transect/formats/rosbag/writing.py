@@ -62,7 +62,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     `*.bag` becomes a ROS 1 bag, `*.mcap` a ROS 2 bag in MCAP, `*.db3` one in SQLite, any other path a folder
     with one in SQLite and its metadata.yaml.
     """
-    topics, said = outgoing_of(recording, encoding_of(path))
+    topics, notes = outgoing_of(recording, encoding_of(path))
     with sink_for(path) as open_topic:
         writes = [open_topic(name, topic.type, topic.store) for name, topic in topics.items()]
         outgoing = list(topics.values())
@@ -75,13 +75,15 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
                 bad[which].add(error)
                 continue
             writes[which](log_ns, log_ns, message)
-    said += [text for lost, topic in zip(bad, outgoing, strict=True) for text in lost.said(len(topic.log_ns))]
-    return tuple(said)
+    notes += [
+        text for lost, topic in zip(bad, outgoing, strict=True) for text in lost.said(len(topic.log_ns))
+    ]
+    return tuple(notes)
 
 
 def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing], list[str]]:
     """Return the messages of each topic, and sentences on what is left out."""
-    recording, said = publish(recording)
+    recording, notes = publish(recording)
     topics: list[tuple[str, Outgoing]] = []
     for stream in recording.streams:
         _refuse_times(stream, stream.t_ns, LATEST_STAMP_S[encoding])
@@ -91,18 +93,18 @@ def outgoing_of(recording: Recording, encoding: str) -> tuple[dict[str, Outgoing
         else:
             topic, lost = columns_outgoing(stream, encoding)
         topics += [(topic_of(stream, recording), topic)] if topic is not None else []
-        said += lost
+        notes += lost
     topics += _cameras(recording, [topic for _, topic in topics], encoding)
     if not any(topic.type in TF_TYPES for _, topic in topics):
         start = recording.span[0] if recording.span else 0
         topics += [(topic.name, topic) for topic in frames_outgoing(recording.frames, start, encoding)]
-    said += [
+    notes += [
         Note(f"{s.name}: its clock is {s.clock}, which a bag does not say")
         for s in recording
         if s.clock in ("sclk", "index")
     ]
     named = dict(zip(topic_names([name for name, _ in topics]), (topic for _, topic in topics), strict=True))
-    return {topic.name: topic for topic in origin_outgoing(named, encoding)} | named, said
+    return {topic.name: topic for topic in origin_outgoing(named, encoding)} | named, notes
 
 
 def origin_outgoing(topics: Mapping[str, Outgoing], encoding: str) -> list[Outgoing]:
@@ -350,8 +352,8 @@ def payload_outgoing(
     store = standard_store(encoding)
     message = make_serialiser(store, encoding, kind, make)
     rest = [name for name in stream.columns if name != PAYLOAD]
-    said = [f"{stream.name}: {kind} has no place for {', '.join(rest)}"] if rest else []
-    return Outgoing(stream.name, kind, store, log_times(stream), message, labels=labels_of(stream)), said
+    notes = [f"{stream.name}: {kind} has no place for {', '.join(rest)}"] if rest else []
+    return Outgoing(stream.name, kind, store, log_times(stream), message, labels=labels_of(stream)), notes
 
 
 def _payload_maker(

@@ -161,7 +161,7 @@ def tracks_of(recording: Recording, format: str) -> tuple[list[PositionTrack], l
             hint=f"transect run PoseFusion {recording.typed} -o fused  makes poses, which\n         "
             "transect products keep products.gpkg fused  keeps with their place",
         )
-    said = [
+    notes = [
         f"{stream.name} is not written: it is no position on Earth"
         for stream in recording
         if stream not in fixes
@@ -170,8 +170,8 @@ def tracks_of(recording: Recording, format: str) -> tuple[list[PositionTrack], l
     for stream in fixes:
         track, lost = _track_of(stream)
         tracks.append(track)
-        said += lost
-    return tracks, said
+        notes += lost
+    return tracks, notes
 
 
 def _track_of(stream: Stream) -> tuple[PositionTrack, list[str]]:
@@ -181,12 +181,12 @@ def _track_of(stream: Stream) -> tuple[PositionTrack, list[str]]:
     dated = stream.clock == "utc" and bool(
         ((stream.t_ns > DATE_LIMITS_NS[0]) & (stream.t_ns < DATE_LIMITS_NS[1])).all()
     )
-    said = [f"{stream.name}: {', '.join(others)}" for others in [_others(stream)] if others]
+    notes = [f"{stream.name}: {', '.join(others)}" for others in [_others(stream)] if others]
     if not known.all():
-        said.append(f"{stream.name}: {np.count_nonzero(~known)} samples without a position")
+        notes.append(f"{stream.name}: {np.count_nonzero(~known)} samples without a position")
     if not dated and stream.clock != "index":
-        said.append(f"{stream.name}: times of its clock, which is {stream.clock}")
-    return PositionTrack(stream.name, points[known], stream.t_ns[known] if dated else None), said
+        notes.append(f"{stream.name}: times of its clock, which is {stream.clock}")
+    return PositionTrack(stream.name, points[known], stream.t_ns[known] if dated else None), notes
 
 
 def _others(stream: Stream) -> list[str]:

@@ -34,12 +34,12 @@ def time_names(stream: Stream) -> tuple[list[str], list[str]]:
     if stream.clock == "index":
         whole = all(t % NS == 0 and t >= 0 for t in apart)
         return [f"{t // NS if whole else i:06d}" for i, t in enumerate(apart)], []
-    said: list[str] = []
+    notes: list[str] = []
     if apart != times or order != list(range(len(times))):
-        said.append(Note(f"{stream.name}: files are in order of time, repeated times 1 ns apart"))
+        notes.append(Note(f"{stream.name}: files are in order of time, repeated times 1 ns apart"))
     if stream.clock != "utc":
-        said.append(Note(f"{stream.name}: times of the {stream.clock} clock are in the names only"))
-    return [decimal_from_ns(t) for t in apart], said
+        notes.append(Note(f"{stream.name}: times of the {stream.clock} clock are in the names only"))
+    return [decimal_from_ns(t) for t in apart], notes
 
 
 def source_file(recording: Recording, sample: Sample) -> str | None:
@@ -90,14 +90,14 @@ def frames_left_out(edges: Sequence[FrameEdge], written: Iterable[Stream]) -> li
     names = {stream.name for stream in written}
     in_rows = sorted({edge.source for edge in edges if edge.source in names})
     left = [f"{edge.parent} -> {edge.child}" for edge in edges if edge.source not in names]
-    said: list[str] = []
+    notes: list[str] = []
     if left:
-        said.append(f"{len(left)} frames are not written: {', '.join(left)}")
+        notes.append(f"{len(left)} frames are not written: {', '.join(left)}")
     if in_rows:
-        said.append(
+        notes.append(
             Note(f"frames are written as rows of {', '.join(in_rows)} and are not read again as frames")
         )
-    return said
+    return notes
 
 
 PAYLOAD_ERRORS = (ParseError, UnsupportedError, GeometryError)

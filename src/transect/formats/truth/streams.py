@@ -122,11 +122,11 @@ def write_beside(recording: Recording, path: Path) -> tuple[str, ...]:
     if not path.is_dir():
         listed = ", ".join(stream.name for stream in streams)
         return (f"{listed}: {path.name} is a single file and gets no folder {FOLDER}/",)
-    said = [sentence for stream in streams for sentence in _write(stream, path)]
+    notes = [sentence for stream in streams for sentence in _write(stream, path)]
     sources = {id(kept[0]): kept[0] for s in streams if (kept := s.meta.get(SOURCE))}
     for source in sources.values():
         _copy_others(source, path / FOLDER)
-    return tuple(said)
+    return tuple(notes)
 
 
 def _write(stream: Stream, folder: Path) -> Iterator[str]:

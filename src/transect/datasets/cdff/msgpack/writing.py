@@ -57,14 +57,14 @@ def write(
     """Write all streams as a log; see `transect.datasets.cdff.msgpack.write`."""
     forms = {Pose: bitstream_form(bitstream)} if bitstream else {}
     layout = LogLayout(_count(chunk), flatten, compress or path.name.endswith(".zz"), forms)
-    said: list[str] = []
-    chosen = [loadable(s, said) for s in recording.streams if layout.sample_format(s) is not None]
+    notes: list[str] = []
+    chosen = [loadable(s, notes) for s in recording.streams if layout.sample_format(s) is not None]
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
     for target, streams in zip(_targets(path, layout), iterate_chunks(chosen, layout.chunk), strict=False):
         files.refuse_existing(target, hint="choose a new file with -o")
-        said += _write_log(target, streams, layout)
-    return (*dict.fromkeys(said), *list_lost_content(recording, chosen, both_times=False))
+        notes += _write_log(target, streams, layout)
+    return (*dict.fromkeys(notes), *list_lost_content(recording, chosen, both_times=False))
 
 
 def _count(chunk: int | str) -> int:

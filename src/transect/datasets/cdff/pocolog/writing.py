@@ -53,8 +53,8 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
     """
     path = path if path.suffix else path.with_name(f"{path.name}.0.log")
     files.refuse_existing(path, hint="choose a new file with -o")
-    said: list[str] = []
-    streams = [loadable(stream, said) for stream in recording.streams if sample_format(stream) is not None]
+    notes: list[str] = []
+    streams = [loadable(stream, notes) for stream in recording.streams if sample_format(stream) is not None]
     chosen = [written for stream in streams if (written := _write(stream)) is not None]
     if not chosen:
         raise UsageError(f"{recording.name} has no stream that can be written")
@@ -63,7 +63,7 @@ def write(recording: Recording, path: Path) -> tuple[str, ...]:
         for index, written in enumerate(chosen):
             _write_stream(out, index, written)
     return (
-        *said,
+        *notes,
         *list_lost_content(recording, [w.stream for w in chosen], both_times=True),
         *_lacking(chosen),
     )

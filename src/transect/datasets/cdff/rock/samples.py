@@ -337,16 +337,16 @@ def list_lost_content(recording: Recording, written: Sequence[Stream], both_time
         Whether the log stores two times of every sample of any type.
     """
     kept = {stream.name for stream in written}
-    said = [
+    notes = [
         f"{stream.name}: the format has no place for this {stream.type.__name__}: it is left out"
         for stream in recording.streams
         if stream.name not in kept
     ]
     for stream in written:
-        said += [f"{stream.name}: {what}" for what in _lost_columns(stream, both_times)]
-        said += [Note(f"{stream.name}: {what}") for what in _changed_values(stream)]
-    said += frames_left_out(recording.frames.edges, written)
-    return tuple(said)
+        notes += [f"{stream.name}: {what}" for what in _lost_columns(stream, both_times)]
+        notes += [Note(f"{stream.name}: {what}") for what in _changed_values(stream)]
+    notes += frames_left_out(recording.frames.edges, written)
+    return tuple(notes)
 
 
 def _lost_columns(stream: Stream, both_times: bool) -> Iterator[str]:
