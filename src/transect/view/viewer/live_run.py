@@ -26,7 +26,7 @@ from transect.base.arrays import Floats
 from transect.base.clocks import NS
 from transect.engine import NodeError, Replay
 from transect.engine.digest import digest_of_ports
-from transect.engine.flow import NEVER
+from transect.engine.flow import NEVER_NS
 from transect.engine.player import END
 from transect.engine.ports import type_name
 from transect.errors import UsageError
@@ -146,7 +146,7 @@ class ReplayController:
         self._actions: Mapping[str, Callable[[float], str]] = {
             "step": self._step, "next": self._next, "play": self._play, "pause": lambda _: "paused",
         }  # fmt: skip
-        replay.player.attend(-NEVER, self._before_step)
+        replay.player.attend(-NEVER_NS, self._before_step)
         self._update_statistics()
 
     def _open_ports(self) -> list[PortMonitor]:
@@ -249,7 +249,7 @@ class ReplayController:
 
     def _note_verdicts(self) -> None:
         known, now = self.replay.verdicts, self.replay.flow.now_ns
-        if known is None or now == -NEVER:
+        if known is None or now == -NEVER_NS:
             return
         for line in self.replay.playback.lines:
             found = known.known_at(line.stream.name, now)
@@ -266,7 +266,7 @@ class ReplayController:
     def now(self) -> float | None:
         """Current time, s; None before the first sample."""
         t_ns = self.replay.flow.now_ns
-        return None if t_ns <= -NEVER else (t_ns - self.start_ns) / NS
+        return None if t_ns <= -NEVER_NS else (t_ns - self.start_ns) / NS
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the run for the page."""
