@@ -23,7 +23,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept = ("--store", "a.gpkg", "--mission", "spring")
     ran = transect("run", "PoseFusion", "day", "-o", "fused", "--to", "+5.5s", *kept, cwd=folder)
     assert ran.returncode == 0, ran.stderr
-    assert "kept in a.gpkg" in ran.stderr
+    assert "stored in a.gpkg" in ran.stderr
     return folder
 
 
