@@ -139,11 +139,11 @@ class _Order:
         names = set(self.stream.columns)
         if not {"x", "y"} <= names:
             return None
-        places, headings = self.stream.array("x", "y"), _headings(self.stream, names)
-        if places.shape[1] != 2:
+        positions, headings = self.stream.array("x", "y"), _headings(self.stream, names)
+        if positions.shape[1] != 2:
             return None
         by_stamp, by_arrival = (
-            _path_length(places[rows], headings[rows]) for rows in (self.by_stamp, self.by_arrival)
+            _path_length(positions[rows], headings[rows]) for rows in (self.by_stamp, self.by_arrival)
         )
         return by_stamp / by_arrival if by_arrival > 0 else None
 
@@ -165,9 +165,9 @@ def _headings(stream: Stream, names: set[str]) -> Floats:
     return headings
 
 
-def _path_length(places: Floats, headings: Floats) -> float:
+def _path_length(positions: Floats, headings: Floats) -> float:
     """Return metres along positions (n, 2); turns count as `TURN_RADIUS_M` says."""
-    known = np.isfinite(places).all(axis=1)
+    known = np.isfinite(positions).all(axis=1)
     turns = np.abs(np.angle(np.exp(1j * np.diff(headings[known]))))
-    steps = np.linalg.norm(np.diff(places[known], axis=0), axis=1)
+    steps = np.linalg.norm(np.diff(positions[known], axis=0), axis=1)
     return float((steps + TURN_RADIUS_M * turns).sum())

@@ -249,18 +249,18 @@ def _loops(after: Mapping[str, Mapping[str, Wire]]) -> Iterator[list[str]]:
     """Yield one loop for each edge that leads back, first to last; depth first, without recursion."""
     done: set[str] = set()
     for start in list(after):
-        way: list[str] = []
+        path: list[str] = []
         open_ways: list[Iterator[str]] = [iter([start])]
         while open_ways:
             name = next(open_ways[-1], None)
             if name is None:
                 open_ways.pop()
-                done.update(way[-1:])
-                del way[-1:]
-            elif name in way:
-                yield [*way[way.index(name) :], name]
+                done.update(path[-1:])
+                del path[-1:]
+            elif name in path:
+                yield [*path[path.index(name) :], name]
             elif name not in done:
-                way.append(name)
+                path.append(name)
                 open_ways.append(iter(after.get(name, {})))
 
 
@@ -375,8 +375,8 @@ def _nesting(text: CompoundText, faces: Faces) -> Iterator[DescriptionFinding]:
     """Compounds that contain themselves, directly or through others."""
     for implementation in text.implementations.values():
         for use in implementation.nodes.values():
-            if way := _way_to(text.name, use.node, faces, ()):
-                chain = " > ".join((text.name, *way))
+            if path := _way_to(text.name, use.node, faces, ()):
+                chain = " > ".join((text.name, *path))
                 yield DescriptionFinding(use.line, f"{text.name} contains itself: {chain}")
 
 

@@ -90,13 +90,13 @@ class ImplementationText:
             for wire in self.wires
             if wire.target in new or not ({*_ends(wire), wire.target} & {*without})
         ]
-        places = {wire.target for wire in unchanged}
+        targets = {wire.target for wire in unchanged}
         return replace(
             change,
             nodes=nodes,
             wires=(
                 *(new.get(wire.target, wire) for wire in unchanged),
-                *(wire for wire in change.wires if wire.target not in places or new[wire.target] != wire),
+                *(wire for wire in change.wires if wire.target not in targets or new[wire.target] != wire),
             ),
             controller=change.controller or self.controller,
         )

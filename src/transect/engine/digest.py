@@ -341,11 +341,11 @@ class Difference:
         return f"{port.port}@{clocks.text_from_ns(port.first_ns, self.clock)} ({port.first_ns} ns)"
 
     def _line(self, port: PortDifference) -> str:
-        here, there = port.samples
+        own, other = port.samples
         if port.first_ns is None:
-            return f"  {port.port}: {here} samples, other {there}"
+            return f"  {port.port}: {own} samples, other {other}"
         when = clocks.text_from_ns(port.first_ns, self.clock)
-        return f"  {port.port}: from {when} on; {port.differing} samples differ ({here}, other {there})"
+        return f"  {port.port}: from {when} on; {port.differing} samples differ ({own}, other {other})"
 
 
 class RunsDifferError(TransectError):
@@ -386,16 +386,16 @@ def difference(
     return Difference(tuple(found), tuple(equal), settings, clock)
 
 
-def _compare(port: str, here: Trace, there: Trace) -> PortDifference | None:
-    common = min(len(here), len(there))
-    times = [np.array(trace.times, np.int64) for trace in (here, there)]
-    checks = [np.array(trace.checks, np.uint64) for trace in (here, there)]
+def _compare(port: str, own: Trace, other: Trace) -> PortDifference | None:
+    common = min(len(own), len(other))
+    times = [np.array(trace.times, np.int64) for trace in (own, other)]
+    checks = [np.array(trace.checks, np.uint64) for trace in (own, other)]
     unequal = (times[0][:common] != times[1][:common]) | (checks[0][:common] != checks[1][:common])
-    if not unequal.any() and len(here) == len(there):
+    if not unequal.any() and len(own) == len(other):
         return None
     first = int(np.argmax(unequal)) if unequal.any() else common
     stamps = [int(t[first]) for t in times if first < len(t)]
-    return PortDifference(port, min(stamps), (len(here), len(there)), int(unequal.sum()))
+    return PortDifference(port, min(stamps), (len(own), len(other)), int(unequal.sum()))
 
 
 def settings_that_differ(here: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -155,8 +155,8 @@ def _write_json(path: Path, run: Run, outputs: Any) -> None:
 def write_traces(path: Path, traces: Any) -> None:
     """Write time and checksum of every sample, port after port."""
     names = sorted(traces)
-    which = np.repeat(np.arange(len(names), dtype=np.int32), [len(traces[name]) for name in names])
-    port = pa.DictionaryArray.from_arrays(arrow.from_numpy(which), arrow.strings(names))
+    port_index = np.repeat(np.arange(len(names), dtype=np.int32), [len(traces[name]) for name in names])
+    port = pa.DictionaryArray.from_arrays(arrow.from_numpy(port_index), arrow.strings(names))
     times = np.concatenate([np.zeros(0, np.int64), *(np.array(traces[n].times, np.int64) for n in names)])
     checks = np.concatenate([np.zeros(0, np.uint32), *(np.array(traces[n].checks, np.uint32) for n in names)])
     columns = {"port": port, "t_ns": arrow.from_numpy(times), "crc32": arrow.from_numpy(checks)}
@@ -346,8 +346,8 @@ def find_recorded(path: str, folder: Path) -> str:
 
     One that is not there from here is looked for from the folders above the run: it was typed there.
     """
-    above = [Path(), *folder.resolve().parents]
-    return str(next((found for up in above if (found := up / path).exists()), path))
+    folders = [Path(), *folder.resolve().parents]
+    return str(next((found for up in folders if (found := up / path).exists()), path))
 
 
 def _open_source(path: str) -> Source | None:

@@ -409,7 +409,8 @@ def _compare_paths(one: Mapping[str, Any], two: Mapping[str, Any]) -> str:
     if not shared.any():
         return "their poses have no time in common"
     times = few[TIMES][shared]
-    apart = np.linalg.norm(few[PATH][shared] - interpolated[shared], axis=1)
-    worst = int(np.argmax(apart))
+    distances = np.linalg.norm(few[PATH][shared] - interpolated[shared], axis=1)
+    worst = int(np.argmax(distances))
     after = (times[worst] - times[0]) / NS
-    return f"paths at most {apart[worst]:.3g} m apart (after {after:.1f} s), {apart[-1]:.3g} m at the end"
+    largest = f"paths at most {distances[worst]:.3g} m apart (after {after:.1f} s)"
+    return f"{largest}, {distances[-1]:.3g} m at the end"

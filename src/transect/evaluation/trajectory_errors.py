@@ -254,11 +254,11 @@ def _columns(trajectory: Trajectory) -> tuple[Floats, Floats]:
 
 
 def _motions(
-    places: Floats, turns: Floats, first: Ints, last: Ints
+    positions: Floats, turns: Floats, first: Ints, last: Ints
 ) -> tuple[kernels.Components, kernels.Components]:
     """Return components of the translations and rotations between poses, in the frame of the first."""
     conjugates = kernels.conjugate(turns.take(first, axis=1))
-    displacements = places.take(last, axis=1) - places.take(first, axis=1)
+    displacements = positions.take(last, axis=1) - positions.take(first, axis=1)
     return kernels.rotate(conjugates, displacements), kernels.multiply(conjugates, turns.take(last, axis=1))
 
 

@@ -95,9 +95,9 @@ class Plan:
         return [*steps, *alternatives, *self._list_refusals(max_refusals)]
 
     def _list_refusals(self, max_refusals: int | None) -> list[str]:
-        shown = self.refused[:max_refusals]
-        refused = [f"not {refusal.what}: {refusal.why}" for refusal in shown]
-        if more := len(self.refused) - len(shown):
+        listed = self.refused[:max_refusals]
+        refused = [f"not {refusal.what}: {refusal.why}" for refusal in listed]
+        if more := len(self.refused) - len(listed):
             refused.append(f"{more} more were refused: --all lists them")
         return refused
 

@@ -163,13 +163,13 @@ class PostgisStore(ProductStore):
     def _remove(self, ids: Sequence[str], what: What, reason: str) -> None:
         with self._writing() as db:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
-            gone = db.execute(
+            deleted = db.execute(
                 "DELETE FROM products WHERE id = ANY(%s) RETURNING id, sha256", (list(ids),)
             ).fetchall()
-            db.execute("DELETE FROM parents WHERE child = ANY(%s)", ([row[0] for row in gone],))
-            payloads = [row[1] for row in gone]
+            db.execute("DELETE FROM parents WHERE child = ANY(%s)", ([row[0] for row in deleted],))
+            payloads = [row[1] for row in deleted]
             db.execute(f"DELETE FROM payloads WHERE sha256 = ANY(%s) AND {_ALONE}".encode(), (payloads,))
-            removed = {row[0] for row in gone}
+            removed = {row[0] for row in deleted}
             _note(db, what, [each for each in ids if each in removed], reason)
 
     def _orphans(self, sweep: bool) -> list[str]:

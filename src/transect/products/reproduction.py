@@ -115,7 +115,7 @@ def _find_compound(parameters: Mapping[str, Any], look_in: Sequence[Path], folde
     wanted = {
         name: sha256 for name, sha256 in parameters["config"].get("code", {}).items() if name.endswith(".py")
     }
-    gone = [name for name, sha256 in wanted.items() if not _copy_code(name, sha256, look_in, folder)]
+    missing = [name for name, sha256 in wanted.items() if not _copy_code(name, sha256, look_in, folder)]
     implementation = name.partition("/")[2]
     try:
         made = Compound.of(f"{file}/{implementation}" if implementation else file)
@@ -123,12 +123,12 @@ def _find_compound(parameters: Mapping[str, Any], look_in: Sequence[Path], folde
         return made
     except TransectError as error:
         why = "; ".join(part for part in (error.what, error.why) if part).replace(f"{file}:", "line ")
-        where = (
-            f"{'--look-in names the folder that has it; or ' if gone else ''}install the package of its nodes"
-        )
-        files = f"{' and '.join(gone)} as the run used it is neither here nor where it was looked for: "
+        look_in_hint = "--look-in names the folder that has it; or " if missing else ""
+        files = f"{' and '.join(missing)} as the run used it is neither here nor where it was looked for: "
         raise NotReproducibleError(
-            f"the compound {name} cannot be rebuilt", why=f"{files if gone else ''}{why}", hint=where
+            f"the compound {name} cannot be rebuilt",
+            why=f"{files if missing else ''}{why}",
+            hint=f"{look_in_hint}install the package of its nodes",
         ) from error
 
 

@@ -248,22 +248,22 @@ class ProductStore(ABC):
         """Return the graph of everything that a product was made from."""
         full_id, known = self._whole(identifier), dict[str, Lineage]()
         pending: list[tuple[str, Product | None]] = [(full_id, None)]
-        above = set[str]()
+        ancestors = set[str]()
         while pending:  # iterative: a chain may be longer than Python's stack
             each, product = pending[-1]
             if product is None and each not in known:
                 if (product := self.look_up(each)) is None:
                     known[each] = Lineage(each, None, note=self._why_missing(each))
                 else:
-                    above.add(each)
+                    ancestors.add(each)
                     pending[-1] = each, product
                     parents = product.provenance.parents
-                    pending += [(p, None) for p in parents if p not in known and p not in above]
+                    pending += [(p, None) for p in parents if p not in known and p not in ancestors]
                     continue
             pending.pop()
             if product is not None and each not in known:
                 known[each] = Lineage(each, product, tuple(self._parents(product, known)))
-                above.discard(each)
+                ancestors.discard(each)
         return known[full_id]
 
     def look_up(self, identifier: str) -> Product | None:
@@ -367,8 +367,8 @@ class ProductStore(ABC):
         return f"{last.what}d at {iso_from_ns(last.t_ns, 0)}: {last.reason}"
 
     def _why_missing(self, identifier: str) -> str:
-        gone = any(event.what in ("delete", "prune") for event in self.changes(identifier=identifier))
-        return self._describe_deletion(identifier) if gone else "not in this store"
+        is_deleted = any(event.what in ("delete", "prune") for event in self.changes(identifier=identifier))
+        return self._describe_deletion(identifier) if is_deleted else "not in this store"
 
     def _disposable(self, policy: RetentionPolicy) -> Iterator[Product]:
         count_of: dict[tuple[str, str, str], int] = {}

@@ -127,15 +127,15 @@ def find_map(path: Path | str) -> Source:
     raise UsageError(f"{path} is no map", where=str(path), why=why, hint=hint)
 
 
-def _describe(places: PlaceMap) -> dict[str, Any]:
-    anchor = places.anchor
+def _describe(place_map: PlaceMap) -> dict[str, Any]:
+    anchor = place_map.anchor
     return {
-        "kind": places.kind,
-        "frame": places.frame,
-        "child": places.child,
-        "calibration": dict(places.calibration),
+        "kind": place_map.kind,
+        "frame": place_map.frame,
+        "child": place_map.child,
+        "calibration": dict(place_map.calibration),
         "anchor": None if anchor is None else {"crs": anchor.crs, "T_crs_map": anchor.T_crs_map.tolist()},
-        "observations": sorted({name for each in places.observations for name in each}),
+        "observations": sorted({name for each in place_map.observations for name in each}),
     }
 
 
@@ -144,28 +144,28 @@ def _digest(head: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _encode(places: PlaceMap) -> dict[str, bytes]:
+def _encode(place_map: PlaceMap) -> dict[str, bytes]:
     """Return the bytes of every file but the head."""
     keyframes = arrow.table(
-        places.t_ns,
+        place_map.t_ns,
         {
-            "session": places.session,
-            "pose": arrow.ragged(list(places.poses.reshape(-1, 16))),
-            "covariance": arrow.ragged(list(places.covariances.reshape(-1, 36))),
+            "session": place_map.session,
+            "pose": arrow.ragged(list(place_map.poses.reshape(-1, 16))),
+            "covariance": arrow.ragged(list(place_map.covariances.reshape(-1, 36))),
         },
     )
     edges = pa.table(
         {
-            "a": arrow.column(places.edges.a),
-            "b": arrow.column(places.edges.b),
-            "motion": arrow.ragged(list(places.edges.T_a_b.reshape(-1, 16))),
-            "covariance": arrow.ragged(list(places.edges.covariance.reshape(-1, 36))),
-            "what": arrow.strings(places.edges.what),
+            "a": arrow.column(place_map.edges.a),
+            "b": arrow.column(place_map.edges.b),
+            "motion": arrow.ragged(list(place_map.edges.T_a_b.reshape(-1, 16))),
+            "covariance": arrow.ragged(list(place_map.edges.covariance.reshape(-1, 36))),
+            "what": arrow.strings(place_map.edges.what),
         }
     )
     contents = {KEYFRAMES: _table_bytes(keyframes), EDGES: _table_bytes(edges)}
-    for name in sorted({name for each in places.observations for name in each}):
-        contents |= _encode_observations(name, places.observations)
+    for name in sorted({name for each in place_map.observations for name in each}):
+        contents |= _encode_observations(name, place_map.observations)
     return contents
 
 

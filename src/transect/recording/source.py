@@ -77,9 +77,9 @@ class Source(ABC):
     def buffer(self, name: str) -> Buffer:
         """Whole content of a file."""
         file_state, content = self._open_content(name)
-        whole = bytes(content) if isinstance(content, FileBytes) else content
-        self._log_read(name, file_state, whole)
-        return whole
+        data = bytes(content) if isinstance(content, FileBytes) else content
+        self._log_read(name, file_state, data)
+        return data
 
     def _open_content(self, name: str) -> tuple[FileState, Content]:
         """Return the content of a file, and its state when it was opened."""
@@ -376,7 +376,7 @@ def _walk(folder: Path, lost: list[Loss]) -> Iterator[str]:
         prefix = ahead.pop()
         try:
             with os.scandir(folder / prefix) as entries:
-                shown = [entry for entry in entries if entry.name[0] != "."]
+                visible = [entry for entry in entries if entry.name[0] != "."]
         except OSError as error:
             if not prefix:
                 raise ParseError(
@@ -384,7 +384,7 @@ def _walk(folder: Path, lost: list[Loss]) -> Iterator[str]:
                 ) from error
             lost.append(Loss(prefix, f"the folder cannot be listed: {error.strerror or error}"))
             continue
-        for entry in shown:
+        for entry in visible:
             try:
                 if entry.is_file():
                     yield prefix + entry.name
@@ -431,8 +431,8 @@ def source_of(path: str | os.PathLike[str]) -> Source:
 
 def _inside_zip(path: Path) -> Source | None:
     """Return a folder inside a zip, if a path leads through a zip to a folder with files."""
-    above = next((parent for parent in path.parents if parent.exists()), None)
-    if above is None or not above.is_file():
+    existing = next((parent for parent in path.parents if parent.exists()), None)
+    if existing is None or not existing.is_file():
         return None
-    found = source_of(above).at(path.relative_to(above).as_posix())
+    found = source_of(existing).at(path.relative_to(existing).as_posix())
     return found if found.names else None

@@ -165,8 +165,8 @@ def _number_positions(sightings: Sequence[BoardSighting]) -> Ints:
 def _closed_form(normals: Floats, distances: Floats, points: Floats) -> Floats:
     """Return an initial T_camera_laser (4, 4): H = [r1 r2 t] by least squares, projected to a rotation."""
     flat = points[:, :2]
-    across = np.column_stack([flat, np.ones(len(flat))])
-    rows = np.einsum("ni,nj->nij", normals, across).reshape(-1, 9)
+    homogeneous = np.column_stack([flat, np.ones(len(flat))])
+    rows = np.einsum("ni,nj->nij", normals, homogeneous).reshape(-1, 9)
     size = np.linalg.svd(rows, compute_uv=False)
     if size[-1] < DEFAULT_SETTINGS.min_singular_ratio * size[0]:
         raise GeometryError(
@@ -198,5 +198,5 @@ def _jackknife_sigmas(mount: Floats, sightings: Sequence[BoardSighting], positio
         _fit([each for each, at in zip(sightings, position, strict=True) if at != number], mount)
         for number in numbers
     ]
-    apart = np.array([se3.log(other @ se3.invert(mount)) for other in others])
-    return np.sqrt((1 - 1 / len(numbers)) * np.sum(apart**2, axis=0))
+    differences = np.array([se3.log(other @ se3.invert(mount)) for other in others])
+    return np.sqrt((1 - 1 / len(numbers)) * np.sum(differences**2, axis=0))

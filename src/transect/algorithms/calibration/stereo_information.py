@@ -250,10 +250,10 @@ def _residuals(undistorted: StereoStepMotion, rig: Rig, by_errors: bool) -> Floa
     shifted_before, shifted_now = pixel_jacobian(before, rig), pixel_jacobian(projected[:, [0, 1, 2, 1]], rig)
     parts.append(shifted_now[:, :3] - by_before @ shifted_before[:, :3])
     whitened = np.linalg.solve(noise, np.concatenate(parts, axis=2))
-    level = np.zeros((len(now), 1, whitened.shape[2]))
-    level[:, 0, 0] = (now[:, 1] - now[:, 3]) / np.sqrt(2)
-    level[:, 0, 7:] = (shifted_now[:, 3] - shifted_now[:, 1]) / np.sqrt(2)
-    return np.asarray(np.concatenate([whitened, level], axis=1), dtype=np.float64)
+    row_offset = np.zeros((len(now), 1, whitened.shape[2]))
+    row_offset[:, 0, 0] = (now[:, 1] - now[:, 3]) / np.sqrt(2)
+    row_offset[:, 0, 7:] = (shifted_now[:, 3] - shifted_now[:, 1]) / np.sqrt(2)
+    return np.asarray(np.concatenate([whitened, row_offset], axis=1), dtype=np.float64)
 
 
 def _predict(before: Floats, motion: Floats, rig: Rig) -> tuple[Floats, Floats, Floats, Floats]:

@@ -262,8 +262,8 @@ def _drop_worst(fits: list[PlacementFit], settings: AlignmentSettings) -> list[P
 def _match_height(reference: HeightRaster, moved: HeightRaster, placement: MapPlacement) -> MapPlacement:
     """Return a placement with the median height of the reference: robust weights reject ground far below."""
     x, y = moved.centres
-    places = placement.transform_offsets(np.stack([x, y, moved.values], axis=-1) - placement.middle)
-    rise = reference.at(places[..., 0], places[..., 1]) - places[..., 2]
+    positions = placement.transform_offsets(np.stack([x, y, moved.values], axis=-1) - placement.middle)
+    rise = reference.at(positions[..., 0], positions[..., 1]) - positions[..., 2]
     known = np.isfinite(rise)
     up = float(np.median(rise[known])) if known.any() else 0.0
     return placement.step(np.array([0.0, 0.0, up, 0.0, 0.0, 0.0]))
@@ -332,8 +332,8 @@ def find_defect(
 
 def _initial_residual_sigma(pair: MapPair, initial: MapPlacement) -> float:
     x, y = pair.moved.centres
-    places = initial.transform_offsets(np.stack([x, y, pair.moved.values], axis=-1) - initial.middle)
-    residual = places[..., 2] - pair.reference.at(places[..., 0], places[..., 1])
+    positions = initial.transform_offsets(np.stack([x, y, pair.moved.values], axis=-1) - initial.middle)
+    residual = positions[..., 2] - pair.reference.at(positions[..., 0], positions[..., 1])
     known = residual[np.isfinite(residual)]
     return float(known.std()) if len(known) else float("nan")
 

@@ -127,11 +127,11 @@ def _drop_duplicates(
     fits: list[PlacementFit], distance: float, settings: LocalisationSettings
 ) -> list[PlacementFit]:
     """Return the sorted fits without those that converged to the place of a better one."""
-    kept: list[PlacementFit] = []
+    distinct: list[PlacementFit] = []
     for fit in fits:
-        if not any(_is_same(fit.placement, each.placement, distance, settings) for each in kept):
-            kept.append(fit)
-    return kept
+        if not any(_is_same(fit.placement, each.placement, distance, settings) for each in distinct):
+            distinct.append(fit)
+    return distinct
 
 
 def _is_same(a: MapPlacement, b: MapPlacement, distance: float, settings: LocalisationSettings) -> bool:

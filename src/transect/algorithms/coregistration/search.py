@@ -219,9 +219,9 @@ def _score(spectra: _ReferenceSpectra, heights: Floats, overlap: float) -> Float
         - 2 * spectra.heights * conjugate_spectrum(z)
         + spectra.mask * conjugate_spectrum(z * z)
     )
-    enough = n >= max(overlap * m.sum(), MIN_OVERLAP_CELLS)
+    overlaps = n >= max(overlap * m.sum(), MIN_OVERLAP_CELLS)
     return np.where(
-        enough, _residual_variance(np.where(enough, n, 1.0), su, sv, suu, suv, svv, d, du, dv, dd), np.inf
+        overlaps, _residual_variance(np.where(overlaps, n, 1.0), su, sv, suu, suv, svv, d, du, dv, dd), np.inf
     )
 
 
@@ -256,10 +256,10 @@ def _pick_candidates(
     inside = np.where(tried, best, np.inf)
     lowest = tried & (inside <= minimum_filter(inside, 2 * settings.separation_cells + 1, mode="wrap"))
     order = np.argsort(inside[lowest], kind="stable")[:count]
-    places = np.argwhere(lowest)[order]
+    cells_of_minima = np.argwhere(lowest)[order]
     found = [
         Candidate(shift_and_turn(start, x[j], y[i], float(turns[best_turn[i, j]])), float(inside[i, j]))
-        for i, j in places
+        for i, j in cells_of_minima
     ]
     return PlacementSearch(tuple(found), cell, int(tried.sum()) * len(turns))
 

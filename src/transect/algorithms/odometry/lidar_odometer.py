@@ -230,10 +230,10 @@ class LidarOdometer:
     def _remove_near(self, cloud: PointCloud) -> PointCloud:
         """Return the returns beyond the smallest range; NaN are dropped."""
         points = np.asarray(cloud.points, dtype=np.float64)
-        kept = np.einsum("ij,ij->i", points, points) > self.settings.min_range_m**2
-        fields = {name: cloud.fields[name][kept] for name in cloud.fields if name == OFFSET_FIELD}
+        is_far = np.einsum("ij,ij->i", points, points) > self.settings.min_range_m**2
+        fields = {name: cloud.fields[name][is_far] for name in cloud.fields if name == OFFSET_FIELD}
         # Four times as fast as points[kept].
-        return PointCloud(points.compress(kept, axis=0), fields, cloud.t_ns, cloud.frame)
+        return PointCloud(points.compress(is_far, axis=0), fields, cloud.t_ns, cloud.frame)
 
     def _with_times(self, cloud: PointCloud) -> LidarScan:
         offset_ns = point_offsets(cloud, self.period_ns) if self.settings.deskew else None

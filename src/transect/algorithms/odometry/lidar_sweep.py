@@ -161,7 +161,7 @@ def slice_scan(
     order = np.argsort(times, kind="stable")
     parts = [each for each in np.array_split(order, 1 if seconds is None else settings.slices) if len(each)]
     downsampled = [downsample_with_incidence(points[rows], voxel) for rows in parts]
-    clouds = [estimate_covariances(kept[select_steep(sine, settings)]) for kept, sine in downsampled]
+    clouds = [estimate_covariances(points[select_steep(sine, settings)]) for points, sine in downsampled]
     slices = [ScanSlice(cloud, float(times[rows].mean())) for cloud, rows in zip(clouds, parts, strict=True)]
     return [each for each in slices if len(each.cloud) > COVARIANCE_NEIGHBOURS] or slices
 

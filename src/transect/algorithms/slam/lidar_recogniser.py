@@ -268,12 +268,12 @@ def build_elevation_map(
     points: Floats, voxel_m: float, settings: ElevationMapSettings = ELEVATION
 ) -> ElevationMap:
     """Return the elevation map of downsampled points (n, 3) in the body frame."""
-    level = find_ground_rotation(points, settings)
-    levelled = se3.apply(level, points)
+    T_level_cloud = find_ground_rotation(points, settings)
+    levelled = se3.apply(T_level_cloud, points)
     levelled = levelled[np.hypot(levelled[:, 0], levelled[:, 1]) < settings.radius_m]
     return ElevationMap(
         _grid_adaptively(levelled, settings.cell_voxels * voxel_m, settings),
-        level,
+        T_level_cloud,
         _elevation_profile(levelled, settings),
     )
 

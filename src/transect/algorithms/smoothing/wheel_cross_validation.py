@@ -58,8 +58,8 @@ def estimate_wheel_factor(
     withheld, predicted = _withhold(positions, keyframes)
     if len(predicted) < CROSS_VALIDATION.min_predictions:
         return 1.0
-    shown = [each for each, hide in zip(positions, withheld, strict=True) if not hide]
-    part = build_graph(replace(observations, positions=shown), keyframes.times, noise)
+    training_positions = [each for each, hide in zip(positions, withheld, strict=True) if not hide]
+    part = build_graph(replace(observations, positions=training_positions), keyframes.times, noise)
     along = part.wheels.sigmas[:, 3] if part.wheels else None
     targets = assign_to_keyframes(predicted, keyframes.times, keyframes.path, along)
     return _best_factor(targets, *_predict(part, values, targets.keyframe))

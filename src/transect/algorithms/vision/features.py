@@ -220,5 +220,5 @@ def _tabulate(features: Floats, point: Ints, images: int) -> tuple[Floats, NDArr
 def _undistort(tracks: MultiViewTracks) -> MultiViewTracks:
     flat = [undistort_points(tracks.pixels[:, i], camera) for i, camera in enumerate(tracks.cameras)]
     pixels = np.stack(flat, axis=1) if flat else tracks.pixels
-    enough = np.count_nonzero(~np.isnan(pixels).any(axis=2), axis=1) >= 2
-    return MultiViewTracks(pixels, tracks.cameras, tracks.first_row).take(enough)
+    is_tracked = np.count_nonzero(~np.isnan(pixels).any(axis=2), axis=1) >= 2
+    return MultiViewTracks(pixels, tracks.cameras, tracks.first_row).take(is_tracked)

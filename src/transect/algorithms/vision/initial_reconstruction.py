@@ -285,17 +285,17 @@ def _essential(first_rays: Floats, second_rays: Floats) -> tuple[list[Floats], F
 
 def _depths(rotated_rays: Floats, rays: Floats, shift: Floats) -> Floats:
     """Return the depths (n,) in the first camera, whose rays are rotated to the axes of the other one."""
-    across, apart = np.cross(rays, rotated_rays), np.cross(rays, shift)
-    return -np.sum(across * apart, axis=1) / np.maximum(np.sum(across**2, axis=1), 1e-300)
+    ray_normals, shift_normals = np.cross(rays, rotated_rays), np.cross(rays, shift)
+    return -np.sum(ray_normals * shift_normals, axis=1) / np.maximum(np.sum(ray_normals**2, axis=1), 1e-300)
 
 
 def _translation_to_rays(rotated_points: Floats, rays: Floats) -> tuple[float, Floats]:
     """Return the error, and the translation (3,) that moves points (n, 3) onto rays (n, 3)."""
     unit = rays / np.linalg.norm(rays, axis=1, keepdims=True)
-    across = np.eye(3) - unit[:, :, None] * unit[:, None, :]
-    shift = -np.linalg.lstsq(across.sum(axis=0), np.einsum("nij,nj->i", across, rotated_points))[0]
-    left = np.linalg.norm(np.einsum("nij,nj->ni", across, rotated_points + shift), axis=1)
-    return float(np.median(left / np.linalg.norm(rotated_points, axis=1))), np.asarray(shift, np.float64)
+    projections = np.eye(3) - unit[:, :, None] * unit[:, None, :]
+    shift = -np.linalg.lstsq(projections.sum(axis=0), np.einsum("nij,nj->i", projections, rotated_points))[0]
+    distances = np.linalg.norm(np.einsum("nij,nj->ni", projections, rotated_points + shift), axis=1)
+    return float(np.median(distances / np.linalg.norm(rotated_points, axis=1))), np.asarray(shift, np.float64)
 
 
 def _weak_perspective(normalised: Floats) -> Cameras | None:

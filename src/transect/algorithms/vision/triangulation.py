@@ -161,8 +161,8 @@ def _parallax(views: Floats, observed: Floats, weight: Floats) -> Floats:
     for one in range(len(views)):
         for other in range(one):
             both = (weight[:, one] > 0) & (weight[:, other] > 0)
-            across = np.linalg.norm(np.cross(rays[:, one], rays[:, other]), axis=1)
-            angle = np.arctan2(across, np.sum(rays[:, one] * rays[:, other], axis=1))
+            sine = np.linalg.norm(np.cross(rays[:, one], rays[:, other]), axis=1)
+            angle = np.arctan2(sine, np.sum(rays[:, one] * rays[:, other], axis=1))
             widest = np.where(both, np.maximum(widest, angle), widest)
     return widest
 

@@ -80,23 +80,23 @@ class SceneFrame:
         """
         step = max(1, -(-len(path.t_ns) // MAX_POSES))
         seconds, places = (path.t_ns[::step] - self.start_ns) / NS, path.places[::step]
-        turned = None if path.orientations is None else path.orientations[::step]
+        orientations = None if path.orientations is None else path.orientations[::step]
         if path.frame == EARTH:
             origin = self.origin if self.frame == EARTH and self.origin is not None else path.places[0]
             places = geodesy.local_from_geodetic(places, origin)
-        matrix, related = self._relate(path.frame, seconds, places, turned)
+        matrix, related = self._relate(path.frame, seconds, places, orientations)
         places = se3.apply(matrix, places)
-        if turned is None:
+        if orientations is None:
             return ScenePath(
                 path.name, kind, seconds, places, head_along(places, self.z_down), False, related
             ), matrix
         turn = rotations.quaternion_from_matrix(matrix[:3, :3])
-        turned = turned if mounted else stand_up(path.places[::step], turned)
-        turned = rotations.multiply(np.broadcast_to(turn, turned.shape), turned)
-        return ScenePath(path.name, kind, seconds, places, turned, related=related), matrix
+        orientations = orientations if mounted else stand_up(path.places[::step], orientations)
+        orientations = rotations.multiply(np.broadcast_to(turn, orientations.shape), orientations)
+        return ScenePath(path.name, kind, seconds, places, orientations, related=related), matrix
 
     def place(
-        self, frame: str, seconds: Floats, places: Floats, turned: Floats | None,
+        self, frame: str, seconds: Floats, places: Floats, orientations: Floats | None,
         mount: Floats | None = None,
     ) -> Floats:  # fmt: skip
         """Return T_scene_frame (4, 4) of a path's frame.
@@ -112,39 +112,41 @@ class SceneFrame:
         mount : (4, 4) array, optional
             T_body_child, where the path is that of a sensor.
         """
-        return self._relate(frame, seconds, places, turned, mount)[0]
+        return self._relate(frame, seconds, places, orientations, mount)[0]
 
     def _relate(
-        self, frame: str, seconds: Floats, places: Floats, turned: Floats | None,
+        self, frame: str, seconds: Floats, places: Floats, orientations: Floats | None,
         mount: Floats | None = None,
     ) -> tuple[Floats, bool]:  # fmt: skip
         """Return what `place` does, and whether something tells how the frame is turned."""
         if self.origin is not None and frame == self.frame:
             return self.matrix, True
         if self.first is None or not len(seconds):
-            level = rotations.rotation_between(upward(places, turned, frame), UP)
+            level = rotations.rotation_between(upward(places, orientations, frame), UP)
             return se3.from_matrix(level, (0.0, 0.0, 0.0)), True
         first = self.first
         common = np.flatnonzero((seconds >= first.seconds[0]) & (seconds <= first.seconds[-1]))
-        if len(common) and turned is not None and first.turned:
+        if len(common) and orientations is not None and first.turned:
             begun = common[0]
-            turned = stand_up(places, turned) if mount is None else turned
-            own = se3.from_quaternion(turned[begun], places[begun])
+            orientations = stand_up(places, orientations) if mount is None else orientations
+            own = se3.from_quaternion(orientations[begun], places[begun])
             body = first.pose(float(seconds[begun])) @ (np.eye(4) if mount is None else mount)
             return body @ se3.invert(own), True
         named = self.is_north_up and (frame == EARTH or frame.upper() in VIEWS)
-        matrix, fitted = _fit(first, frame, seconds, places, turned, common)
+        matrix, fitted = _fit(first, frame, seconds, places, orientations, common)
         return matrix, named or fitted
 
 
 def _fit(
-    first: ScenePath, frame: str, seconds: Floats, places: Floats, turned: Floats | None, common: Ints
+    first: ScenePath, frame: str, seconds: Floats, places: Floats, orientations: Floats | None, common: Ints
 ) -> tuple[Floats, bool]:
     """Turn a path about the vertical and move it onto another one at their common times.
 
     Returns the matrix, and whether the path was turned: one that is too short can only be moved.
     """
-    level = se3.from_matrix(rotations.rotation_between(upward(places, turned, frame), UP), (0.0, 0.0, 0.0))
+    level = se3.from_matrix(
+        rotations.rotation_between(upward(places, orientations, frame), UP), (0.0, 0.0, 0.0)
+    )
     common = common[:: max(1, len(common) // MAX_PAIRS)]
     chosen = common if len(common) >= MIN_COMMON_TIMES else np.zeros(1, np.int64)
     own, other = se3.apply(level, places[chosen]), first.places(seconds[chosen])
@@ -160,11 +162,11 @@ def _fit(
     return se3.from_matrix(np.eye(3), (other - own).mean(axis=0)) @ level, False
 
 
-def stand_up(places: Floats, turned: Floats) -> Floats:
+def stand_up(places: Floats, orientations: Floats) -> Floats:
     """Return orientations (n, 4) of what moves along its own z, as a camera does, with x forward and z up."""
-    if forward_axis(places, turned) != 2:
-        return turned
-    return rotations.multiply(turned, np.broadcast_to(CAMERA_BODY, turned.shape))
+    if forward_axis(places, orientations) != 2:
+        return orientations
+    return rotations.multiply(orientations, np.broadcast_to(CAMERA_BODY, orientations.shape))
 
 
 def lay_first(
@@ -243,13 +245,13 @@ def _raise(grid: GridMap, metres: float) -> GridMap:
     return replace(grid, layers={**grid.layers, name: raised})
 
 
-def upward(places: Floats, turned: Floats | None, frame: str, z_down: bool = False) -> Floats:
+def upward(places: Floats, orientations: Floats | None, frame: str, z_down: bool = False) -> Floats:
     """Return the axis (3,) of a path's frame that points up, as the body that went along it stood."""
-    if turned is None or not len(turned):
+    if orientations is None or not len(orientations):
         return -UP if frame.upper() == "NED" else UP
-    camera = forward_axis(places, turned) == 2
+    camera = forward_axis(places, orientations) == 2
     body = np.array([0.0, -1.0, 0.0]) if camera else -UP if z_down else UP
-    mean = rotations.rotate(turned, np.broadcast_to(body, places.shape)).mean(axis=0)
+    mean = rotations.rotate(orientations, np.broadcast_to(body, places.shape)).mean(axis=0)
     axis = int(np.argmax(np.abs(mean)))
     return np.eye(3)[axis] * np.sign(mean[axis])
 

@@ -185,8 +185,8 @@ def local_planes(sums: CellSums, cell: float, min_points: int = 6, min_variance:
         determine a plane.
     """
     total = np.zeros((10, len(sums.n)))
-    for (i, j), here, there in _neighbours(sums.cells):
-        total[:, here] += sums.move(i * cell, j * cell)[:, there]
+    for (i, j), rows, neighbour_rows in _neighbours(sums.cells):
+        total[:, rows] += sums.move(i * cell, j * cell)[:, neighbour_rows]
     n, u, v, w, uu, uv, vv, uw, vw, ww = total
     # About the mean, which reduces the normal equations to two by two.
     uu, uv, vv = uu - u * u / n, uv - u * v / n, vv - v * v / n
@@ -220,13 +220,13 @@ def map_layers(
     elevation = (sums.w - east * sums.u - north * sums.v) / sums.n + height
     variance = planes.squares / np.maximum(planes.count - 3, 1)
     sigma = np.sqrt(np.fmax(variance, noise**2) / sums.n)
-    enough = sums.n >= min_points
+    is_supported = sums.n >= min_points
     return {
-        "elevation": np.where(enough, elevation, np.nan),
-        "uncertainty": np.where(enough, sigma, np.nan),
+        "elevation": np.where(is_supported, elevation, np.nan),
+        "uncertainty": np.where(is_supported, sigma, np.nan),
         "count": sums.n,
-        "roughness": np.where(enough, np.sqrt(planes.squares / planes.count), np.nan),
-        "slope": np.where(enough, np.arctan(np.hypot(planes.east, planes.north)), np.nan),
+        "roughness": np.where(is_supported, np.sqrt(planes.squares / planes.count), np.nan),
+        "slope": np.where(is_supported, np.arctan(np.hypot(planes.east, planes.north)), np.nan),
     }
 
 
@@ -234,11 +234,11 @@ def make_grid(cells: Ints, layers: Mapping[str, Floats], cell: float, frame: str
     """Return layers (m,) of cells (m, 2) as a map, north up; NaN, or 0 for counts, where there is no cell."""
     low, high = cells.min(axis=0), cells.max(axis=0)
     columns, rows = (high - low + 1).tolist()
-    across, down = cells[:, 0] - low[0], high[1] - cells[:, 1]
+    column, row = cells[:, 0] - low[0], high[1] - cells[:, 1]
     grids: dict[str, NDArray[np.float32]] = {}
     for name, values in layers.items():
         grids[name] = np.full((rows, columns), 0.0 if name == "count" else np.nan, dtype=np.float32)
-        grids[name][down, across] = values
+        grids[name][row, column] = values
     transform = (cell, 0.0, float(low[0] * cell), 0.0, -cell, float((high[1] + 1) * cell))
     return GridMap(grids, transform, frame=frame)
 

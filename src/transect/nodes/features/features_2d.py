@@ -43,8 +43,10 @@ class FeaturesExtraction2D(Node, interface=True):
         found = self.detect(frame)
         if not len(found) or found.response is None:
             return self.ctx.skip("no keypoints: too dark, blurred or without texture")
-        kept = select_features(found, order_by_cell(found.points, found.response, self.cell)[: self.count])
-        return ExtractedFeatures(kept, grid_coverage(kept.points, frame))
+        selected = select_features(
+            found, order_by_cell(found.points, found.response, self.cell)[: self.count]
+        )
+        return ExtractedFeatures(selected, grid_coverage(selected.points, frame))
 
     def detect(self, frame: Image) -> Features2D:
         """Return all features of a frame with their response."""

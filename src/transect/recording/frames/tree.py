@@ -382,9 +382,9 @@ class FrameTree:
                 + (f" ({known.source})" if known.source else ""),
                 hint=f"make {edge.child!r} the parent of {edge.parent!r}, with the inverse transform",
             )
-        above = self._ancestry(edge.parent)
-        if edge.child in above:
-            path = " -> ".join(reversed(above[: above.index(edge.child) + 1]))
+        ancestors = self._ancestry(edge.parent)
+        if edge.child in ancestors:
+            path = " -> ".join(reversed(ancestors[: ancestors.index(edge.child) + 1]))
             raise FrameError(
                 f"an edge {edge} would close a cycle",
                 where=edge.source,
@@ -439,8 +439,8 @@ class FrameTree:
         if name not in self:
             return f"there is no frame {name!r}"
         others = sorted(self._tree_of(name) - {name})
-        shown = ", ".join(others[:8]) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
-        return f"{name!r} is connected to {shown}"
+        listed = ", ".join(others[:8]) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
+        return f"{name!r} is connected to {listed}"
 
     def _tree_of(self, name: str) -> set[str]:
         """Return all frames with the same root."""
