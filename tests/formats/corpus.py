@@ -90,12 +90,12 @@ def _export(format: str, name: str, recording: Callable[[], Any]) -> Write:
 
 def _carmen() -> str:
     own = _of("formats.test_carmen")
-    return own.LOG + own.RAW + own.ROBOT + own.TRUEPOS
+    return own.SAMPLE_LOG + own.RAW + own.ROBOT + own.TRUEPOS
 
 
 def _rawlog() -> bytes:
     own = _of("formats.test_rawlog")
-    return own.LOG + own.imu() + own.actions(own.motion(1.0, 0.5, 6)) + own.frame(own.scan(7), own.scan(3))
+    return own.SAMPLE_LOG + own.imu() + own.actions(own.motion(1.0, 0.5, 6)) + own.frame(own.scan(7), own.scan(3))
 
 
 def _calibration(name: str, text: str) -> Write:
