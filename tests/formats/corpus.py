@@ -95,7 +95,12 @@ def _carmen() -> str:
 
 def _rawlog() -> bytes:
     own = _of("formats.test_rawlog")
-    return own.SAMPLE_LOG + own.imu() + own.actions(own.motion(1.0, 0.5, 6)) + own.frame(own.scan(7), own.scan(3))
+    return (
+        own.SAMPLE_LOG
+        + own.imu()
+        + own.actions(own.motion(1.0, 0.5, 6))
+        + own.frame(own.scan(7), own.scan(3))
+    )
 
 
 def _calibration(name: str, text: str) -> Write:
