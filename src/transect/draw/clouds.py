@@ -78,14 +78,14 @@ def level(points: Floats, iterations: int = 12) -> Floats:
     for _ in range(iterations):
         root = np.sqrt(weight)
         plane = np.linalg.lstsq(across * root[:, None], points[:, 1] * root)[0]
-        off = points[:, 1] - across @ plane
-        weight = base * robust.cauchy_weights(off / max(float(robust.nmad(off)), 1e-6))
+        residuals = points[:, 1] - across @ plane
+        weight = base * robust.cauchy_weights(residuals / max(float(robust.nmad(residuals)), 1e-6))
     up = np.array([plane[0], -1.0, plane[1]]) / np.sqrt(1 + plane[0] ** 2 + plane[1] ** 2)
     ahead = np.array([0.0, 0.0, 1.0]) - up[2] * up
     ahead /= np.linalg.norm(ahead)
-    turned = points @ np.column_stack([np.cross(ahead, up), ahead, up])
-    turned[:, 2] -= up @ [0.0, plane[2], 0.0]
-    return turned
+    levelled = points @ np.column_stack([np.cross(ahead, up), ahead, up])
+    levelled[:, 2] -= up @ [0.0, plane[2], 0.0]
+    return levelled
 
 
 def draw_perspective(
@@ -115,9 +115,9 @@ def _project(points: Floats, max_range_m: float, width_px: int, margin_px: int) 
     eye, aim = np.array([0.2, -0.32, 0.34]) * max_range_m, np.array([0.0, 0.4, 0.0]) * max_range_m
     ahead = (aim - eye) / np.linalg.norm(aim - eye)
     right = np.cross(ahead, [0.0, 0.0, 1.0]) / np.hypot(ahead[0], ahead[1])
-    there = (points - eye) @ np.column_stack([right, np.cross(ahead, right), ahead])
-    depth = np.maximum(there[:, 2], 0.02 * max_range_m)
-    plane = there[:, :2] / depth[:, None]
+    in_view = (points - eye) @ np.column_stack([right, np.cross(ahead, right), ahead])
+    depth = np.maximum(in_view[:, 2], 0.02 * max_range_m)
+    plane = in_view[:, :2] / depth[:, None]
     low, high = np.percentile(plane, (0.1, 99.9), axis=0)
     scale = (width_px - 2 * margin_px) / float(high[0] - low[0])
     return (plane - low) * scale + margin_px, depth

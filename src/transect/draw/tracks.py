@@ -53,9 +53,11 @@ class PlottedTrack:
 
     def known(self) -> PlottedTrack:
         """Return the track without NaN rows."""
-        there = np.isfinite(self.points).all(axis=1)
+        is_known = np.isfinite(self.points).all(axis=1)
         return replace(
-            self, points=self.points[there], seconds=None if self.seconds is None else self.seconds[there]
+            self,
+            points=self.points[is_known],
+            seconds=None if self.seconds is None else self.seconds[is_known],
         )
 
 

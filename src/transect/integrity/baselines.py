@@ -181,8 +181,8 @@ def fit_multiples(steps_s: Floats, base: float) -> tuple[Ints, float]:
     Where samples are lost from a regular stream, intervals are whole multiples of its usual one.
     """
     count = np.maximum(np.rint(steps_s / base), 1).astype(np.int64)
-    off = steps_s - count * base
-    return count, SIGMA_PER_MAD * float(np.median(np.abs(off))) / base
+    residuals = steps_s - count * base
+    return count, SIGMA_PER_MAD * float(np.median(np.abs(residuals))) / base
 
 
 def _middle(values: list[float]) -> tuple[float, float]:
@@ -190,12 +190,12 @@ def _middle(values: list[float]) -> tuple[float, float]:
     array = np.asarray(values)
     low = float(np.percentile(array, SETTINGS.single_percentile))
     single = float(np.median(array[array < (1 + SETTINGS.max_single_deviation) * low]))
-    count, off = fit_multiples(array, single)
-    whole = (
+    count, residual_ratio = fit_multiples(array, single)
+    are_multiples = (
         np.mean(np.abs(array / single - count) <= SETTINGS.max_multiple_deviation)
         >= SETTINGS.min_multiple_ratio
     )
-    if whole and np.mean(count == 1) >= SETTINGS.min_single_ratio:
-        return single, off * single
+    if are_multiples and np.mean(count == 1) >= SETTINGS.min_single_ratio:
+        return single, residual_ratio * single
     middle = float(np.median(array))
     return middle, SIGMA_PER_MAD * float(np.median(np.abs(array - middle)))

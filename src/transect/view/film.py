@@ -140,9 +140,9 @@ def _judge(
     ranks = np.array([rank[w.state] for w in windows], np.int64)
     np.add.at(present, (ranks, firsts), 1)
     np.add.at(present, (ranks, lasts), -1)
-    there = np.cumsum(present, axis=1) > 0
+    is_present = np.cumsum(present, axis=1) > 0
     for k, (begin, end) in enumerate(pairwise(edges)):
-        state = STATES_WORST_FIRST[int(np.argmax(there[:, k]))] if there[:, k].any() else "UNKNOWN"
+        state = STATES_WORST_FIRST[int(np.argmax(is_present[:, k]))] if is_present[:, k].any() else "UNKNOWN"
         if found and found[-1].state == state:
             found[-1] = VerdictInterval(found[-1].start, (end - start_ns) / NS, state)
         else:
@@ -190,8 +190,8 @@ def _subsample(path: RecordedPath) -> RecordedPath:
     rows = np.unique(np.linspace(0, len(path.t_ns) - 1, min(len(path.t_ns), MAX_TRACK_POINTS)).astype(int))
     _, first = np.unique(path.t_ns[rows], return_index=True)
     rows = rows[first]
-    turned = None if path.orientations is None else path.orientations[rows]
-    return RecordedPath(path.name, path.t_ns[rows], path.places[rows], turned, path.frame, path.clock)
+    orientations = None if path.orientations is None else path.orientations[rows]
+    return RecordedPath(path.name, path.t_ns[rows], path.places[rows], orientations, path.frame, path.clock)
 
 
 def _lay_out(recording: Recording, paths: Sequence[RecordedPath], over: str | None) -> MapLayout:

@@ -123,8 +123,8 @@ def _send_points(scene: ViewerScene, stream: Stream, recording: Any) -> list[str
 
     fixed, mount = scene.locate(stream.frame, int(stream.t_ns[0]))
     entity = _name("world", *(() if fixed else ("robot",)), stream.name)
-    turned = rerun.Quaternion(xyzw=rotations.quaternion_from_matrix(mount[:3, :3]))
-    recording.log(entity, rerun.Transform3D(translation=mount[:3, 3], quaternion=turned), static=True)
+    rotation = rerun.Quaternion(xyzw=rotations.quaternion_from_matrix(mount[:3, :3]))
+    recording.log(entity, rerun.Transform3D(translation=mount[:3, 3], quaternion=rotation), static=True)
 
     def columns(clouds: list[Floats]) -> Any:
         positions = as_float32(np.concatenate([cloud[:, :3] for cloud in clouds]))

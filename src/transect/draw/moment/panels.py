@@ -201,8 +201,8 @@ class PointPanel(Panel):
 
     def measured(self) -> Floats:
         """Return the finite points, the higher ones, or those nearer to the viewer, last."""
-        there = self.points[np.isfinite(self.points).all(axis=1)]
-        return there[np.argsort(-there[:, 1] if self.side else there[:, 2], kind="stable")]
+        points = self.points[np.isfinite(self.points).all(axis=1)]
+        return points[np.argsort(-points[:, 1] if self.side else points[:, 2], kind="stable")]
 
     def on_paper(self, points: Floats) -> Floats:
         """Project points (n, 3) to (2, n): forward is to the right in the side view, and up from above."""

@@ -154,7 +154,7 @@ def _move_rover(rover: Line2D, drive: DriveFilm, second: float, colour: str) -> 
 
     x, y = (np.interp(second, drive.seconds, column) for column in drive.track.points.T)
     heading = float(np.interp(second, drive.seconds, np.unwrap(drive.headings)))
-    turned = Affine2D().rotate(heading).transform(np.array(BODY))
+    outline = Affine2D().rotate(heading).transform(np.array(BODY))
     rover.set_data([x], [y])
-    rover.set_marker(MarkerStyle(Path(np.vstack([turned, turned[:1]]), closed=True)))
+    rover.set_marker(MarkerStyle(Path(np.vstack([outline, outline[:1]]), closed=True)))
     rover.set(markersize=22, markerfacecolor=colour, markeredgecolor="white", markeredgewidth=1.6)

@@ -123,15 +123,15 @@ class ClockJump(Check, id="T06", group="timing", k_on=1, k_off=1, version=7):
         self._looked = max(self._looked, known)
         if not len(rows):
             return 0.0
-        t_s, off = (past.t_ns - past.t_ns[0]) / NS, np.nan_to_num(past.steps_s - usual)
-        is_unusual = np.abs(off) > self.settings.candidate_ratio * self.jump.warn
-        candidates = rows[is_unusual[rows] & (off[rows] < self.settings.max_forward_step_s)]
+        t_s, deviations = (past.t_ns - past.t_ns[0]) / NS, np.nan_to_num(past.steps_s - usual)
+        is_unusual = np.abs(deviations) > self.settings.candidate_ratio * self.jump.warn
+        candidates = rows[is_unusual[rows] & (deviations[rows] < self.settings.max_forward_step_s)]
         if not len(candidates):
             at = int(rows[len(rows) // 2])
             if not is_unusual[max(0, at - self.settings.neighbours) : at + self.settings.neighbours].any():
                 self._phase_drift = max(self._phase_drift, abs(_phase_at(t_s, at, usual, self.settings)[0]))
             return 0.0
-        largest = np.argsort(-np.abs(off[candidates]), kind="stable")[: self.settings.max_candidates]
+        largest = np.argsort(-np.abs(deviations[candidates]), kind="stable")[: self.settings.max_candidates]
         jump = max(self._jump_at(t_s, at, usual) for at in candidates[largest].tolist())
         self._changes += jump > self.jump.warn
         return (

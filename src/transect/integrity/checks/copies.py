@@ -127,18 +127,18 @@ def _compare_pictures(
     t_ns = stream.stream.t_ns[[each.row for each in own]]
     ratios: dict[str, float] = {}
     for peer in before:
-        theirs = image_statistics_near(peer, t_ns)
+        peer_statistics = image_statistics_near(peer, t_ns)
         ratios[peer.stream.name] = float(
-            np.mean([a.digest == b.digest for a, b in zip(own, theirs, strict=True)])
+            np.mean([a.digest == b.digest for a, b in zip(own, peer_statistics, strict=True)])
         )
     return _judge(stream, ratios)
 
 
 def _is_decimated(stream: Window[Any], peer: Window[Any], settings: CopiesSettings) -> bool:
     """Return whether a stream has some of a peer's samples with their own stamps."""
-    own, theirs = stream.history(settings.slow_span_s), peer.history(settings.slow_span_s)
-    return len(own) < settings.max_decimated_ratio * len(theirs) and bool(
-        np.isin(own.t_ns, theirs.t_ns).all()
+    own, others = stream.history(settings.slow_span_s), peer.history(settings.slow_span_s)
+    return len(own) < settings.max_decimated_ratio * len(others) and bool(
+        np.isin(own.t_ns, others.t_ns).all()
     )
 
 

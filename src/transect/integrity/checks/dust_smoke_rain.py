@@ -77,8 +77,8 @@ class Obscurant(BackgroundCheck, id="C02", group="content", min_samples=3, versi
 
     def judge(self, early: EarlyReturnMask, n: int) -> Finding:
         """Count early returns that scatter."""
-        beside, since = early.roughness
-        found = {"early": early.ratio, "Q_m": beside, "J_m": since}
+        neighbour_difference, sweep_difference = early.roughness
+        found = {"early": early.ratio, "Q_m": neighbour_difference, "J_m": sweep_difference}
         if early.is_rain or not early.is_rough:
             return Finding({"share": 0.0}, n, found)
         if not (early.is_cloud or early.cloud_expected):
@@ -314,7 +314,7 @@ def _profile(angle: Floats, ranges: Floats, settings: LaserRadarSettings) -> tup
     bin_index = np.mod(np.rint(angle / settings.bearing_width_rad).astype(np.int64), count)
     middle, sigma = np.full(count, np.nan), np.full(count, np.nan)
     for each in np.unique(bin_index):
-        there = ranges[bin_index == each]
-        middle[each] = np.median(there)
-        sigma[each] = SIGMA_PER_MAD * np.median(np.abs(there - middle[each]))
+        in_bin = ranges[bin_index == each]
+        middle[each] = np.median(in_bin)
+        sigma[each] = SIGMA_PER_MAD * np.median(np.abs(in_bin - middle[each]))
     return middle, sigma

@@ -140,12 +140,12 @@ class PositionPrediction:
         known = np.isfinite(points).all(axis=1) & (np.abs(points) > 0).any(axis=1)
         if self._origin is None and known.any():
             self._origin = points[known][0]
-        off = np.zeros(len(points), np.bool_)
+        is_outlier = np.zeros(len(points), np.bool_)
         for i in np.flatnonzero(known):
             assert self._origin is not None
             metres = (points[i] - self._origin) * EARTH_RADIUS_M * np.array([1.0, np.cos(self._origin[0])])
-            off[i] = self._is_outlier(fixes.t_ns[i] / 1e9, metres, float(sigma[i]))
-        return off
+            is_outlier[i] = self._is_outlier(fixes.t_ns[i] / 1e9, metres, float(sigma[i]))
+        return is_outlier
 
     def _is_outlier(self, t: float, position: Floats, sigma: float) -> bool:
         """Return whether a position is an outlier; if not, accept it."""
@@ -250,16 +250,16 @@ def _innovation(
     before, after = np.diff(t)[:-1, None], np.diff(t)[1:, None]
     good = (before > 0) & (after > 0)
     part = np.divide(before, before + after, out=np.full_like(before, 0.5), where=good)
-    off = np.linalg.norm(metres[1:-1] - (metres[:-2] * (1 - part) + metres[2:] * part), axis=1)
-    usual = SIGMA_PER_MAD * float(np.median(off))
-    sigma = np.zeros(len(off))
+    deviations = np.linalg.norm(metres[1:-1] - (metres[:-2] * (1 - part) + metres[2:] * part), axis=1)
+    usual = SIGMA_PER_MAD * float(np.median(deviations))
+    sigma = np.zeros(len(deviations))
     if past.has(*SIGMA_COLUMNS):
         sigma = np.nan_to_num(past.array(*SIGMA_COLUMNS).max(axis=1))[known][1:-1]
     steps = np.maximum(before, after)[:, 0]
     allowed = np.sqrt((MIDPOINT_SIGMA * sigma) ** 2 + usual**2 + (acceleration * steps**2 / 2) ** 2)
-    ratio = np.where(good[:, 0] & (allowed > 0), off / np.maximum(allowed, 1e-9), 0.0)
+    ratio = np.where(good[:, 0] & (allowed > 0), deviations / np.maximum(allowed, 1e-9), 0.0)
     new = t[2:] >= fixes.t0_ns / 1e9  # judged once the fix after it has come
     if not new.any():
         return None
     at = int(np.argmax(np.where(new, ratio, -1.0)))
-    return float(ratio[at]), float(off[at]), usual
+    return float(ratio[at]), float(deviations[at]), usual

@@ -76,8 +76,8 @@ class LaserLaser(Check, id="X03", group="cross", version=3, min_samples=3, k_on=
                 continue
             used.append(peer.stream.name)
             count += len(found)
-            off = _distance_in_sigmas(found, self.settings)
-            best = off if best is None or off[0] < best[0] else best
+            distance = _distance_in_sigmas(found, self.settings)
+            best = distance if best is None or distance[0] < best[0] else best
         if best is None:
             return Unknown("NO_OVERLAP", "no peer sees a surface that it sees, too", len(laser))
         evidence = {"difference_m": best[1], "sigma_m": best[2], "places": float(count)}

@@ -196,9 +196,9 @@ def _regress(columns: Floats, values: Floats, settings: LeverArmSettings) -> _Ar
         if good.sum() < settings.min_steps:
             return None
         found, *_ = np.linalg.lstsq(columns[good], values[good], rcond=None)
-        off = values - columns @ found
-        scatter = SIGMA_PER_MAD * float(np.median(np.abs(off[good]))) + 1e-6
-        good = np.abs(off) < settings.outlier_sigmas * scatter
+        residuals = values - columns @ found
+        scatter = SIGMA_PER_MAD * float(np.median(np.abs(residuals[good]))) + 1e-6
+        good = np.abs(residuals) < settings.outlier_sigmas * scatter
     information = columns[good].T @ columns[good] / scatter**2
     # Errors of fixes persist from step to step, and a step ends where the next begins.
     sigma = float(np.sqrt(2.0 * np.linalg.pinv(information)[0, 0]))

@@ -149,8 +149,8 @@ class Jitter(Check, id="T04", group="timing", version=4):
         ):
             middle = usual
         jitter = SIGMA_PER_MAD * float(np.median(np.abs(steps - middle))) / middle
-        _, off = fit_multiples(steps, usual)
-        jitter = min(jitter, off) if off <= BASELINES.max_regular_jitter else jitter
+        _, residual_ratio = fit_multiples(steps, usual)
+        jitter = min(jitter, residual_ratio) if residual_ratio <= BASELINES.max_regular_jitter else jitter
         jitter = max(
             0.0, jitter - self.settings.chance_factor * self._interval.jitter / math.sqrt(len(steps))
         )

@@ -68,13 +68,13 @@ class _WheelMotion(NamedTuple):
         """Difference of the turn rates of wheels and gyroscopes, rad/s; NaN if unknown."""
         if self.gyros is None or self.wheels is None:
             return np.nan
-        off = self.gyros - self.wheels[0]
+        difference = self.gyros - self.wheels[0]
         if (
-            not np.isfinite(off).all()
+            not np.isfinite(difference).all()
             or np.max(np.abs([*self.gyros, *self.wheels])) >= settings.max_turn_rad_s
         ):
             return np.nan
-        return float(np.min(np.abs(off))) if np.ptp(np.sign(off)) == 0 else 0.0
+        return float(np.min(np.abs(difference))) if np.ptp(np.sign(difference)) == 0 else 0.0
 
 
 class _SlipEstimate(NamedTuple):
@@ -231,8 +231,8 @@ def _navigation(
     named = robot.constants.get("wheel_streams")
     if not isinstance(named, Mapping) or named.get("encoders") != wheels.stream.name:
         return None
-    there = {peer.stream.name: peer for peer in peers if len(peer)}
-    velocity, turn_rate = (there.get(str(named.get(key))) for key in ("velocity", "turn_rate"))
+    by_name = {peer.stream.name: peer for peer in peers if len(peer)}
+    velocity, turn_rate = (by_name.get(str(named.get(key))) for key in ("velocity", "turn_rate"))
     return None if velocity is None or turn_rate is None else (velocity, turn_rate)
 
 

@@ -93,7 +93,7 @@ class MetadataTime(Check, id="T09", group="timing", k_on=1, k_off=1):
         """Compare stamps with names, and the stream with its recording."""
         apart = stream.windowed.grid.apart_s
         names = stream.payload_names() if stream.stream.clock == "utc" else None
-        off = (
+        differences = (
             []
             if names is None
             else _differences(
@@ -102,10 +102,10 @@ class MetadataTime(Check, id="T09", group="timing", k_on=1, k_off=1):
                 self.settings,
             )
         )
-        if not off and not apart:
+        if not differences and not apart:
             return Unknown("NO_METADATA", n=len(stream))
-        worst = max(off, key=abs, default=0.0)
-        statistics = {"apart": apart, **({"name": abs(worst)} if off else {})}
+        worst = max(differences, key=abs, default=0.0)
+        statistics = {"apart": apart, **({"name": abs(worst)} if differences else {})}
         note = ""
         if (
             abs(worst) >= self.settings.time_zone_step_s / 2
@@ -114,7 +114,9 @@ class MetadataTime(Check, id="T09", group="timing", k_on=1, k_off=1):
         ):
             note = f"names and stamps are {worst / 3600:+.2f} h apart: probably a time zone"
         note = note or (_explain(stream, self.settings) if apart else "")
-        return Finding(statistics, len(stream), {"name_minus_stamp_s": worst} if off else {}, note=note)
+        return Finding(
+            statistics, len(stream), {"name_minus_stamp_s": worst} if differences else {}, note=note
+        )
 
 
 def _explain(stream: Window[Any], settings: MetadataTimeSettings) -> str:
@@ -124,11 +126,11 @@ def _explain(stream: Window[Any], settings: MetadataTimeSettings) -> str:
     for factor, unit in UNITS.items():
         if begin and abs(main / (begin * factor) - 1) < settings.max_relative_difference:
             return f"its stamps count {unit}, not ns; multiply them by {factor:g}"
-    off = (begin - main) / NS
+    offset_s = (begin - main) / NS
     if abs(
-        off - round(off / settings.time_zone_step_s) * settings.time_zone_step_s
-    ) < settings.max_start_difference_s and round(off / settings.time_zone_step_s):
-        hours = round(off / settings.time_zone_step_s) * settings.time_zone_step_s / 3600
+        offset_s - round(offset_s / settings.time_zone_step_s) * settings.time_zone_step_s
+    ) < settings.max_start_difference_s and round(offset_s / settings.time_zone_step_s):
+        hours = round(offset_s / settings.time_zone_step_s) * settings.time_zone_step_s / 3600
         fix = f"take {hours:g} h from" if hours > 0 else f"add {-hours:g} h to"
         return f"it is {hours:+g} h off, probably another time zone; {fix} its stamps"
     return ""
@@ -144,6 +146,6 @@ def _differences(names: list[str], times: list[int], settings: MetadataTimeSetti
         digits = match[2] or match[3] or ""
         named_ns = int(Decimal(f"{match[1]}.{digits or 0}") * NS)
         rounding = 10 ** (9 - len(digits))
-        off = named_ns - t_ns
-        found.append(0.0 if abs(off) <= rounding else off / NS)
+        difference_ns = named_ns - t_ns
+        found.append(0.0 if abs(difference_ns) <= rounding else difference_ns / NS)
     return found

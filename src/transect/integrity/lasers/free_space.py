@@ -261,8 +261,11 @@ def _turns_too_fast(T: Floats, period_s: float) -> Mask:
     """Return (s,) in which sweeps the laser turns too fast, by its poses (s, 4, 4)."""
     if len(T) < 2:
         return np.zeros(len(T), np.bool_)
-    turned = np.linalg.norm(se3.log(se3.invert(T[:-1]) @ T[1:])[:, 3:], axis=1) / max(period_s, 1e-3)
-    return np.maximum(np.append(turned, turned[-1]), np.append(turned[:1], turned)) > SETTINGS.max_turn_rad_s
+    turn_rates = np.linalg.norm(se3.log(se3.invert(T[:-1]) @ T[1:])[:, 3:], axis=1) / max(period_s, 1e-3)
+    return (
+        np.maximum(np.append(turn_rates, turn_rates[-1]), np.append(turn_rates[:1], turn_rates))
+        > SETTINGS.max_turn_rad_s
+    )
 
 
 def _is_free(own: _PosedSweep, beams: Ints, others: list[_PosedSweep], angles: Floats) -> Mask:

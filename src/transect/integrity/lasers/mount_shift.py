@@ -96,11 +96,11 @@ class ReferenceSurface:
         )
         found = np.isfinite(distance)
         match = np.where(found, match, 0)
-        there = self.points[match]
-        away = np.abs(np.einsum("ni,ni->n", self.normals[match], points - there))
+        matched = self.points[match]
+        away = np.abs(np.einsum("ni,ni->n", self.normals[match], points - matched))
         return np.where(
             found,
-            away / (SETTINGS.max_distance_m + SETTINGS.max_distance_ratio * np.linalg.norm(there, axis=1)),
+            away / (SETTINGS.max_distance_m + SETTINGS.max_distance_ratio * np.linalg.norm(matched, axis=1)),
             np.inf,
         )
 

@@ -330,10 +330,10 @@ def _row_of(seconds: float, value: Pose | RigidBodyState | Odometry) -> tuple[fl
 
 
 def _rows_of(path: Trajectory, start_ns: int) -> array[float]:
-    turned = path.orientations
-    if turned is None:
-        turned = np.tile([0.0, 0.0, 0.0, 1.0], (len(path.t_ns), 1))
-    rows = np.column_stack([(path.t_ns - start_ns) / NS, path.positions, turned])
+    orientations = path.orientations
+    if orientations is None:
+        orientations = np.tile([0.0, 0.0, 0.0, 1.0], (len(path.t_ns), 1))
+    rows = np.column_stack([(path.t_ns - start_ns) / NS, path.positions, orientations])
     return array("d", rows.astype(np.float64).tobytes())
 
 
