@@ -217,7 +217,8 @@ def test_a_product_of_another_recording_is_said_to_be_that(field: Path, tmp_path
     assert transect("request", "Pose", "--recording", "day", "--store", "a.gpkg", cwd=field).returncode == 0
     asked = ("request", "Pose", "--recording", tmp_path / "later", "--store", "a.gpkg", "--dry-run")
     told = transect(*asked, cwd=field).stdout
-    assert "of the store: made from another recording, sequence00 (day)" in told
+    assert "not used from the store: " in told
+    assert ": made from another recording, sequence00 (day)" in told
     assert "is planned" not in told
 
 

@@ -107,7 +107,7 @@ def test_a_recording_that_was_moved_is_found_by_its_content(
         facts = json.loads(transect(*asked, "--json", cwd=kept).stdout)
         assert (facts["id"], facts["identical"], facts["moved"]) == (identifier, True, found.moved)
         assert (facts["first_port"], facts["first_ns"]) == (None, None)
-        assert f"day was found as {tmp_path / 'far' / 'away'}\n" in transect(*asked, cwd=kept).stdout
+        assert f"day was found at {tmp_path / 'far' / 'away'}\n" in transect(*asked, cwd=kept).stdout
     finally:
         shutil.move(tmp_path / "far" / "away", kept / "day")
 
@@ -149,7 +149,7 @@ def test_what_a_person_put_cannot_be_reproduced(kept: Path, tmp_path: Path) -> N
     assert told.returncode == 0
     told = transect("products", "reproduce", "b.gpkg", told.stdout[:10], cwd=tmp_path)
     assert told.returncode == 4
-    assert "nothing says how" in told.stderr
+    assert "it was added by hand, or its run is not in this store" in told.stderr
 
 
 def test_a_run_that_was_written_is_kept_later_without_the_words_of_its_command(

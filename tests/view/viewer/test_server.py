@@ -118,7 +118,7 @@ def test_a_sample_that_is_not_drawn_is_refused_and_not_a_failure(
         connection.request("GET", f"/{viewer.token}/sample/0/3")
         answer = connection.getresponse()
         assert answer.status == 422
-        assert answer.read().startswith(b"a sample of type Imu is not drawn")
+        assert answer.read().startswith(b"samples of type Imu cannot be drawn")
     wait_for_answering_threads()
     assert capfd.readouterr().err == ""
 
