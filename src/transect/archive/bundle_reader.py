@@ -269,14 +269,14 @@ def bundle_citation(folder: Path, authors: Sequence[str] = (), publisher: str = 
     area = root.find(f"{PDS}Identification_Area/{PDS}Citation_Information")
     if area is None:
         raise ParseError(f"{bundle.lidvid} does not say how it is cited", where=str(bundle.label))
-    said = [Author(name) for name in authors] or list(_authors(area))
-    if not said:
+    named_authors = [Author(name) for name in authors] or list(_authors(area))
+    if not named_authors:
         raise UsageError(
             "nobody is named as its author", where=str(bundle.label), hint='--author "Doe, Jane"'
         )
     lid = bundle.lidvid.lid
     found = Citation(
-        " ".join(bundle.title.split()), said, int(child_text(area, "publication_year") or 0),
+        " ".join(bundle.title.split()), named_authors, int(child_text(area, "publication_year") or 0),
         publisher or PUBLISHERS.get(lid.parts[1], lid.parts[1].upper()), str(bundle.lidvid.vid),
         child_text(area, "doi"), str(bundle.lidvid), "PDS4 bundle",
         child_text(root.find(f"{PDS}Bundle"), "description") or child_text(area, "description"),

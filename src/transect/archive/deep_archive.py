@@ -263,8 +263,8 @@ def _primary_collections(bundle: ExistingProduct) -> Iterator[Lid | Lidvid]:
     root = load_xml(bundle.label.read_bytes(), str(bundle.label))
     for entry in root.iterfind(f"{PDS}Bundle_Member_Entry"):
         if child_text(entry, "member_status").lower() == "primary":
-            said = child_text(entry, "lidvid_reference") or child_text(entry, "lid_reference")
-            yield identifier_of(said)
+            reference = child_text(entry, "lidvid_reference") or child_text(entry, "lid_reference")
+            yield identifier_of(reference)
 
 
 def _find(

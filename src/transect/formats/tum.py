@@ -71,8 +71,8 @@ def tum_stream(stream: str, source: Source, name: str, frame: str, child: str) -
 def frames_of(head: bytes, frame: str, child: str) -> tuple[str, str]:
     """Return what the comments at the top of a trajectory call world and body, else the names given."""
     lines = _FRAMES.finditer(head.decode("utf-8", "replace"))
-    said = {key: name for line in lines for key, name in line.groupdict().items() if name}
-    return said.get("frame", frame), said.get("child", child)
+    names = {key: name for line in lines for key, name in line.groupdict().items() if name}
+    return names.get("frame", frame), names.get("child", child)
 
 
 def parse_poses(content: Content, file: str) -> Iterator[Parsed]:

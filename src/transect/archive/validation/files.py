@@ -96,12 +96,12 @@ def extension_problems(name: str, area: Any) -> Iterator[ValidationProblem]:
     if local_name(area) in ("Document_File", "File_Area_External") or "." not in name:
         return
     for element in area.iter(f"{NAMESPACE}encoding_standard_id"):
-        said = (element.text or "").strip()
-        known = EXTENSIONS.get(said.lower(), ())
+        encoding = (element.text or "").strip()
+        known = EXTENSIONS.get(encoding.lower(), ())
         suffix = name.rpartition(".")[2]
         if known and suffix.lower() not in known:
             wanted = " or ".join(f".{each}" for each in known)
-            text = f"the label says {said}, but the name ends in .{suffix}, not in {wanted}"
+            text = f"the label says {encoding}, but the name ends in .{suffix}, not in {wanted}"
             line = element.sourceline or 0
             yield problem("validation.file_naming_problem", text, severity="warning", data=name, line=line)
 
@@ -241,8 +241,8 @@ def file_problems(entry: FileEntry, path: Path) -> Iterator[ValidationProblem]:
 def _size(entry: FileEntry, path: Path) -> Iterator[ValidationProblem]:
     text, size = text_of(entry.element, "file_size"), path.stat().st_size
     if not text:
-        said = f"the label has no file_size: {entry.name} cannot be compared"
-        yield problem("label.missing_filesize", said, severity="info")
+        note = f"the label has no file_size: {entry.name} cannot be compared"
+        yield problem("label.missing_filesize", note, severity="info")
     if text.isdecimal() and int(text) != size:
         yield problem(
             "label.filesize_mismatch", f"file_size is {text}, but the file has {size} bytes",
@@ -251,13 +251,13 @@ def _size(entry: FileEntry, path: Path) -> Iterator[ValidationProblem]:
 
 
 def _checksum(entry: FileEntry, path: Path) -> Iterator[ValidationProblem]:
-    said = text_of(entry.element, "md5_checksum")
-    if not said:
+    declared = text_of(entry.element, "md5_checksum")
+    if not declared:
         text = f"the label has no md5_checksum: {entry.name} cannot be compared"
         yield problem("label.missing_checksum", text, severity="info")
-    if said and (real := md5_of(path)) != said.lower():
+    if declared and (actual := md5_of(path)) != declared.lower():
         yield problem(
-            "label.checksum_mismatch", f"md5_checksum is {said}, but the file has {real}",
+            "label.checksum_mismatch", f"md5_checksum is {declared}, but the file has {actual}",
             line=child_line(entry.element, "md5_checksum"),
         )  # fmt: skip
 
@@ -272,12 +272,14 @@ def md5_of(path: Path) -> str:
 
 
 def manifest_problems(manifest: Mapping[Path, str], path: Path, name: str) -> Iterator[ValidationProblem]:
-    """Yield what a checksum manifest says against a file."""
-    said = manifest.get(path.resolve())
-    if said is None:
+    """Yield problems of a file according to a checksum manifest."""
+    listed = manifest.get(path.resolve())
+    if listed is None:
         yield problem("label.missing_checksum", f"{name} is not in the checksum manifest")
-    elif (real := md5_of(path)) != said:
-        yield problem("label.checksum_mismatch", f"the checksum manifest says {said}, but {name} has {real}")
+    elif (actual := md5_of(path)) != listed:
+        yield problem(
+            "label.checksum_mismatch", f"the checksum manifest says {listed}, but {name} has {actual}"
+        )
 
 
 def read_manifest(path: Path, base: Path) -> dict[Path, str]:

@@ -68,11 +68,11 @@ def define_array(element: Any, kind: str) -> tuple[ArrayDef | None, list[Validat
             for each in element.iterfind(f"{NAMESPACE}Axis_Array")
         )
         offset = count_of(element, "offset", 0)
-        said = count_of(element, "axes", len(axes))
+        declared = count_of(element, "axes", len(axes))
     except DefinitionError as error:
         return None, [problem("label.invalid_object_definition", str(error), line=error.line, part=name)]
-    if said != len(axes):
-        text = f"axes is {said}, but {len(axes)} are defined"
+    if declared != len(axes):
+        text = f"axes is {declared}, but {len(axes)} are defined"
         found.append(problem("label.invalid_object_definition", text, line=line, part=name))
     if data_type not in BINARY or not axes:
         return None, found  # the schema says so

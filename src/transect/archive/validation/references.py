@@ -126,11 +126,11 @@ def local_problems(label: Label) -> Iterator[ValidationProblem]:
     """Yield references to objects of the label that it does not have."""
     known = {(each.text or "").strip() for each in label.root.iter(f"{NAMESPACE}local_identifier")}
     for each in label.root.iter(f"{NAMESPACE}local_identifier_reference"):
-        said = (each.text or "").strip()
-        if said not in known:
+        identifier = (each.text or "").strip()
+        if identifier not in known:
             yield problem(
                 "label.local_identifier_not_found",
-                f"no object has the local_identifier {said!r}",
+                f"no object has the local_identifier {identifier!r}",
                 line=each.sourceline or 0,
             )
 
@@ -220,10 +220,10 @@ def count_problems(label: Label) -> Iterator[ValidationProblem]:
         path, _ = find_file(label, entry)
         if path is None or inventory is None or path.stat().st_size > MAX_BYTES:
             continue
-        said = text_of(inventory, "records")
+        declared = text_of(inventory, "records")
         found = sum(1 for _ in _records(path))
-        if said.isdecimal() and found and int(said) not in (0, found):
-            text = f"records is {said}, but the inventory has {found}"
+        if declared.isdecimal() and found and int(declared) not in (0, found):
+            text = f"records is {declared}, but the inventory has {found}"
             yield problem("table.records_mismatch", text, data=entry.name, line=entry.line)
 
 

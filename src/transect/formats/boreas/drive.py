@@ -152,8 +152,8 @@ def parse_result(content: Content, file: str) -> Iterator[Parsed]:
         given = tokens.block(1, 12, lines).reshape(-1, 3, 4)
         usable = is_rotation(given[:, :, :3])
         losses += [*bad, *lines_lost(tokens, lines[~usable], "the matrix is no rotation", file)]
-        turned = np.swapaxes(given[usable][:, :, :3], 1, 2)
-        poses = np.concatenate([turned, -turned @ given[usable][:, :, 3:]], axis=2)
+        R_inverse = np.swapaxes(given[usable][:, :, :3], 1, 2)
+        poses = np.concatenate([R_inverse, -R_inverse @ given[usable][:, :, 3:]], axis=2)
         yield Parsed(pose_table(t_ns[usable], with_quaternions(poses)), tuple(losses))
 
 

@@ -354,9 +354,17 @@ def limit_ranges(word: str, scans: Parsed, told: float | None) -> Parsed:
 
 def find_limit(ranges: Floats) -> float | None:
     """Return the largest of ranges (n,), m, if it means no return: whole metres, and too frequent."""
-    there = ranges[np.isfinite(ranges)]
-    most = float(there.max(initial=0.0))
-    if most < 1.0 or most != round(most):
+    finite = ranges[np.isfinite(ranges)]
+    largest = float(finite.max(initial=0.0))
+    if largest < 1.0 or largest != round(largest):
         return None
-    here, beside = int((there == most).sum()), int((there >= NEAR_LIMIT_RATIO * most).sum())
-    return most if here >= MIN_LIMIT_READINGS and here > MIN_LIMIT_COUNT_RATIO * (beside - here) else None
+    at_largest, near_largest = (
+        int((finite == largest).sum()),
+        int((finite >= NEAR_LIMIT_RATIO * largest).sum()),
+    )
+    return (
+        largest
+        if at_largest >= MIN_LIMIT_READINGS
+        and at_largest > MIN_LIMIT_COUNT_RATIO * (near_largest - at_largest)
+        else None
+    )

@@ -214,10 +214,10 @@ def _with_files(table: pa.Table, source: Source, file: str) -> tuple[pa.Table, l
     if PAYLOAD not in table.column_names:  # an empty file, which is a loss already
         return table, []
     names: list[Any] = table.column(PAYLOAD).to_pylist()
-    there = np.array([isinstance(name, str) and name in source for name in names], dtype=bool)
-    if there.all():
+    exists = np.array([isinstance(name, str) and name in source for name in names], dtype=bool)
+    if exists.all():
         return table, []
-    first = names[int(np.argmin(there))]
+    first = names[int(np.argmin(exists))]
     reason = "a row names no file" if first is None else f"the file {first} is not there"
-    loss = Loss(file, reason, count=int((~there).sum()))
-    return table.filter(arrow.from_numpy(there)), [loss]
+    loss = Loss(file, reason, count=int((~exists).sum()))
+    return table.filter(arrow.from_numpy(exists)), [loss]

@@ -125,11 +125,11 @@ def read_log(buffer: Buffer, file: str, stamped: bool | None = None) -> NmeaLog:
 
 def _leave_one_kind(found: FoundSentences) -> str:
     """Return the most detailed kind of sentence with a position; others are counted as not read."""
-    there = {sentence.kind for sentence in found.sentences if _PLACE.search(sentence.text)}
-    source = next((kind for kind in POSITIONS if kind in there), "GGA")
-    spare = {"GNS", "GLL"} - {source}
-    found.others.update(sentence.kind for sentence in found.sentences if sentence.kind in spare)
-    found.sentences = [sentence for sentence in found.sentences if sentence.kind not in spare]
+    present = {sentence.kind for sentence in found.sentences if _PLACE.search(sentence.text)}
+    source = next((kind for kind in POSITIONS if kind in present), "GGA")
+    redundant = {"GNS", "GLL"} - {source}
+    found.others.update(sentence.kind for sentence in found.sentences if sentence.kind in redundant)
+    found.sentences = [sentence for sentence in found.sentences if sentence.kind not in redundant]
     return source
 
 

@@ -357,9 +357,9 @@ def transform_maker(
     geometry, header = "geometry_msgs/msg", header_maker(types)
 
     def make(i: int, xyz: Any, q: Any) -> Any:
-        moved = types[f"{geometry}/Vector3"](*map(float, xyz))
-        turned = types[f"{geometry}/Quaternion"](*map(float, q))
-        transform = types[f"{geometry}/Transform"](moved, turned)
+        translation = types[f"{geometry}/Vector3"](*map(float, xyz))
+        rotation = types[f"{geometry}/Quaternion"](*map(float, q))
+        transform = types[f"{geometry}/Transform"](translation, rotation)
         return types[f"{geometry}/TransformStamped"](header(i, t_ns[i], parents[i]), children[i], transform)
 
     return make

@@ -114,13 +114,13 @@ def image_loader(
 
 def find_listed(source: Source, listed: Parsed, paths: Sequence[str], listing: str) -> Parsed:
     """Return the table of listed files that exist; the others are one loss."""
-    there = np.array([path in source for path in paths], dtype=bool)
+    exists = np.array([path in source for path in paths], dtype=bool)
     losses = list(listed.losses)
-    if not there.all():
-        first = paths[int(np.argmin(there))]
-        losses.append(Loss(first, f"{listing} lists it, but it is not there", count=int((~there).sum())))
-    kept = [path for path, here in zip(paths, there, strict=True) if here]
-    return Parsed(file_table(arrow.numbers(listed.table, T_NS)[there], kept), tuple(losses))
+    if not exists.all():
+        first = paths[int(np.argmin(exists))]
+        losses.append(Loss(first, f"{listing} lists it, but it is not there", count=int((~exists).sum())))
+    present = [path for path, is_present in zip(paths, exists, strict=True) if is_present]
+    return Parsed(file_table(arrow.numbers(listed.table, T_NS)[exists], present), tuple(losses))
 
 
 def stamps_of_names(names: Sequence[str], pattern: str) -> tuple[list[int], list[str], list[str]]:

@@ -61,8 +61,8 @@ def split_records(table: TableDef, data: Bytes) -> DelimitedRecords:
         cut = (ends > starts) & (body[np.maximum(ends - 1, 0)] == sign) if len(ends) else np.zeros(0, bool)
         ends = ends - cut
     base = table.offset
-    whole = None if inside is None else np.concatenate([np.zeros(base, bool), inside])
-    return DelimitedRecords(data, starts + base, ends + base, after + base, whole)
+    inside_quotes = None if inside is None else np.concatenate([np.zeros(base, bool), inside])
+    return DelimitedRecords(data, starts + base, ends + base, after + base, inside_quotes)
 
 
 def _find_quoted(body: Bytes, breaks: Ints) -> Mask | None:
@@ -206,17 +206,17 @@ def fitting_layout(table: TableDef, data: Bytes) -> str:
         return ""
     length = _spacing(table, feeds)
     offset = _offset(table, feeds, length or table.record_length)
-    said: list[str] = []
+    reasons: list[str] = []
     if length and length != table.record_length:
-        said.append(f"record_length should be {length}, not {table.record_length}")
+        reasons.append(f"record_length should be {length}, not {table.record_length}")
     if offset is not None and offset != table.offset:
-        said.append(f"offset should be {offset}, not {table.offset}")
-    if not said or offset is None:
+        reasons.append(f"offset should be {offset}, not {table.offset}")
+    if not reasons or offset is None:
         return ""
     count = _fitting(feeds, offset, length or table.record_length, table.records)
     if count < max(table.records, 1) and count * 10 < table.records * 9:
         return ""
-    return f"{' and '.join(said)}: {'all ' if count == table.records else ''}{count} records then fit"
+    return f"{' and '.join(reasons)}: {'all ' if count == table.records else ''}{count} records then fit"
 
 
 class LineLayout(NamedTuple):

@@ -121,9 +121,9 @@ class Ros1File(ChunkedFile):
                 counts = dict(zip(pairs["conn"].tolist(), pairs["count"].tolist(), strict=True))
                 chunks[record.number(b"chunk_pos", _U64)] = counts
             at = record.end
-        whole = header is not None and header.number(b"conn_count") == connections
-        whole = whole and header is not None and header.number(b"chunk_count") == len(chunks)
-        return dict(sorted(chunks.items())) if whole and at == size else None
+        is_complete = header is not None and header.number(b"conn_count") == connections
+        is_complete = is_complete and header is not None and header.number(b"chunk_count") == len(chunks)
+        return dict(sorted(chunks.items())) if is_complete and at == size else None
 
     def _add_indexed(self, at: int, counts: dict[int, int]) -> None:
         """Index a chunk by the records after it, if they agree with the index at the end."""

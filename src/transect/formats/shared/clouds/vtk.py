@@ -70,8 +70,8 @@ class _Text:
             with np.errstate(over="ignore"):
                 return values.astype(kind)
         limits = np.iinfo(kind)
-        whole = (values >= limits.min) & (values <= limits.max)
-        return np.where(whole, values, 0).astype(kind) if whole.all() else values
+        is_valid = (values >= limits.min) & (values <= limits.max)
+        return np.where(is_valid, values, 0).astype(kind) if is_valid.all() else values
 
 
 class _Binary:
@@ -115,9 +115,9 @@ def decode_vtk(data: Buffer, name: str) -> PointColumns:
     points = len(columns["x"])
     losses = report_missing(points, wanted, name)
     losses += (Loss(name, f"nothing is read after this: {stopped}"),) if stopped else ()
-    whole = {k: v for k, v in columns.items() if len(v) == points}
-    losses += tuple(Loss(name, f"{k} is not there for all points") for k in columns if k not in whole)
-    return PointColumns(whole, losses)
+    complete = {k: v for k, v in columns.items() if len(v) == points}
+    losses += tuple(Loss(name, f"{k} is not there for all points") for k in columns if k not in complete)
+    return PointColumns(complete, losses)
 
 
 def _points(reader: _VtkParser, columns: dict[str, Array]) -> int:
@@ -126,8 +126,8 @@ def _points(reader: _VtkParser, columns: dict[str, Array]) -> int:
         if words[0].upper() == "POINTS":
             wanted = _count(words[1])
             flat = reader.array(3 * wanted, _DTYPE_CODES[words[2]])
-            whole = flat[: len(flat) // 3 * 3].reshape(-1, 3)
-            columns.update(zip("xyz", whole.T, strict=True))
+            points = flat[: len(flat) // 3 * 3].reshape(-1, 3)
+            columns.update(zip("xyz", points.T, strict=True))
             return wanted
     raise ValueError("there is no POINTS section")
 
