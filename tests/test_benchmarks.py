@@ -39,7 +39,7 @@ def test_no_benchmark_reads_the_command_line_of_them_all(name: str) -> None:
 
 
 def test_covariances_are_judged_on_drives_of_the_fusion_as_it_is() -> None:
-    kind = bench_covariances.KINDS[0]  # good wheels and RTK
+    kind = bench_covariances.SCENARIOS[0]  # good wheels and RTK
     with mock.patch.object(bench_covariances, "DURATION_S", 60.0):
         off, spread = bench_covariances.filtered(bench_covariances.drive(kind, seed=0, gap=0.0))
     assert len(off) == len(spread) >= 20

@@ -27,13 +27,13 @@ TINY = '''\
 import numpy as np
 
 from transect.recording import Recording, stream_of_values
-from transect.simulation.day import Day, Options, Truth
+from transect.simulation.day import Day, Truth, WorldOptions
 from transect.simulation.motion import Motion
 from transect.simulation.randomness import generator
 from transect.types import Imu, Odometry
 
 
-def make_day(options: Options) -> Day:
+def make_day(options: WorldOptions) -> Day:
     t_ns = 1_600_000_000 * 10**9 + np.arange(round(100 * options.seconds)) * 10**7
     x = 0.5 * np.arange(len(t_ns)) / 100
     zero = np.zeros(len(t_ns))

@@ -156,7 +156,7 @@ def test_scans_without_angles_are_ignored_and_the_remedy_is_reported():
     blind = stream_of_values("/scan", scans.t_ns, columns, type=LaserScan, frame="hokuyo")
     run = transect.run("LaserMapping", Recording("r", (blind, PATHS["pose"]), frames=mounted()))
     nothing, text = (each.text for each in run.conclusions)
-    assert nothing == "nothing came out of map"
+    assert nothing == "no output of map"
     assert text.startswith("scans of hokuyo are ignored: they have no start_angle, so the direction of ")
     assert text.endswith("add to the stream's columns: start_angle: {value: DEGREES, unit: deg}")
     assert run.stats is not None

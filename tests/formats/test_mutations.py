@@ -90,7 +90,7 @@ def test_a_campaign_treats_readers_alike_and_goes_on_where_it_stopped(
             raise KeyboardInterrupt
         return workers.Tally({"opened": count})
 
-    monkeypatch.setattr(workers, "SLICE", 2)
+    monkeypatch.setattr(workers, "BATCH_SIZE", 2)
     monkeypatch.setattr(workers, "open_slice", open_slice)
     samples = ["tum", "pcd", "pcd-ply"]
     with pytest.raises(KeyboardInterrupt):

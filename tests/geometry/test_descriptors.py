@@ -20,14 +20,14 @@ def cloud():
 def test_shot_is_what_pcl_says_to_its_single_precision(cloud):
     rows, theirs = pcl_cloud.answers("shot")
     assert theirs.shape == (pcl_cloud.KEYPOINT_COUNT, 352)
-    ours = descriptors.shot(*cloud, pcl_cloud.RADIUS, rows)
+    ours = descriptors.shot(*cloud, pcl_cloud.SUPPORT_RADIUS, rows)
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_pfh_is_what_pcl_says_in_percent_to_its_single_precision(cloud):
     rows, theirs = pcl_cloud.answers("pfh")
     assert theirs.shape == (pcl_cloud.KEYPOINT_COUNT, 125)
-    ours = descriptors.pfh(*cloud, pcl_cloud.RADIUS, rows)
+    ours = descriptors.pfh(*cloud, pcl_cloud.SUPPORT_RADIUS, rows)
     np.testing.assert_allclose(100 * ours, theirs, atol=1e-3)
 
 

@@ -403,7 +403,7 @@ def describe_silence(run: Run) -> list[Conclusion]:
     first = next(iter(declared), None)
     if first is None or first not in silent_outputs(run):
         return []
-    return [Conclusion(first, f"nothing came out of {first}", bad=True)]
+    return [Conclusion(first, f"no output of {first}", bad=True)]
 
 
 def _list_skip_reasons(run: Run, nodes: Sequence[str]) -> str:

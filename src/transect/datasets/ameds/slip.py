@@ -99,7 +99,7 @@ def _row(summary: SlipSummary) -> tuple[str, ...]:
     "--twist", metavar="NAME", help="Stream of the platform's motion over the ground; default: the INS."
 )
 def drawing_command(opening: Opening, out: Path, dpi: int, twist: str | None) -> int:
-    """Draw the slip of the wheels of Interact, and their tracks by odometry and over the ground."""
+    """Draw the wheel slip of Interact, and its tracks."""
     from transect.base.clocks import NS
     from transect.datasets.ameds.robot import locomotion
     from transect.datasets.ameds.slip_figure import slip_figure

@@ -48,7 +48,7 @@ LENGTHS = ("odometry_m", "rtk_2d_m", "rtk_3d_m", "truth_2d_m", "truth_3d_m", "pa
 @all_option
 @json_option
 def command(opening: Opening, form: Form, as_json: bool) -> int:
-    """Compare the weeding robot's wheel odometry with RTK and ground truth.
+    """Compare wheel odometry of the weeding robot with RTK and truth.
 
     Ground truth is listed if it differs from the RTK track. There is a row for each PATH, or for each
     --option sequence=01 of a folder with several sequences. Errors are the residuals of an alignment to the
