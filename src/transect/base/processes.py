@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 SAFE_PATH = "PYTHONSAFEPATH"
 """Environment variable with the effect of the option -P."""
@@ -39,6 +41,7 @@ def process_pool(
     jobs: int, initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = ()
 ) -> Generator[ProcessPoolExecutor]:
     """Run a pool of new processes, and wait for them when the block ends."""
+    from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     before = os.environ.get(SAFE_PATH)

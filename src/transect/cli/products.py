@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from transect.base.tables import size_text
-from transect.products.product import HEADINGS, SHORT_ID_DIGITS, row_of, when_text, where_text
 
 from .shared.options import add_options, json_option, out_option
 from .shared.output import all_option, show_json, show_table
@@ -112,11 +111,20 @@ def parse_area(text: str | None, crs: str) -> Area | None:
 
 def show_products(products: Sequence[Product]) -> None:
     """Print one line for each product."""
+    from transect.products.product import HEADINGS, row_of
+
     if not products:
         click.echo("no matching product")
         return
     rows = [row_of(product) for product in products]
     show_table(HEADINGS, rows, right=frozenset({6, 7}), order=(0, 1, 2, 4, 6, 5, 3, 8, 7))
+
+
+def _short(identifier: str) -> str:
+    """Return the digits of a hash that are shown."""
+    from transect.products.product import SHORT_ID_DIGITS
+
+    return identifier[:SHORT_ID_DIGITS]
 
 
 def _describe(product: Product) -> dict[str, Any]:
@@ -131,6 +139,8 @@ def _describe(product: Product) -> dict[str, Any]:
 @json_option
 def show(store: str, identifier: str, as_json: bool) -> None:
     """Show the details of a product."""
+    from transect.products.product import when_text, where_text
+
     with _open(store) as opened:
         product = opened.get(identifier)
         children = opened.children(product.id)
@@ -145,10 +155,10 @@ def show(store: str, identifier: str, as_json: bool) -> None:
         ("quality", ", ".join(f"{k} {v:g}" for k, v in product.quality.items())),
         ("payload", f"{product.payload.format}, {product.payload.size} bytes, {product.payload.sha256}"),
         ("computed by", made.tool), ("command", made.command),
-        ("inputs", ", ".join(each[:SHORT_ID_DIGITS] for each in made.parents)),
+        ("inputs", ", ".join(_short(each) for each in made.parents)),
         ("conclusion", "; ".join(each["text"] for each in made.parameters.get("conclusions", ()))),
         ("files", ", ".join(map(_file_text, made.sources))),
-        ("used in", ", ".join(each[:SHORT_ID_DIGITS] for each in children)),
+        ("used in", ", ".join(_short(each) for each in children)),
     ]  # fmt: skip
     for name, value in rows:
         if value:
@@ -226,7 +236,7 @@ def history(store: str, identifier: str | None, as_json: bool) -> None:
 def _event_row(event: StoreEvent) -> tuple[str, ...]:
     from transect.base.clocks import iso_from_ns
 
-    return iso_from_ns(event.t_ns, 0), event.what, event.id[:SHORT_ID_DIGITS], event.reason
+    return iso_from_ns(event.t_ns, 0), event.what, _short(event.id), event.reason
 
 
 @command.command()
@@ -255,14 +265,14 @@ def _show_ancestor(found: Lineage, depth: int, is_first: bool) -> None:
     product, indent = found.product, "  " * depth
     what = " ".join(filter(None, (product.kind, product.name))) if product else ""
     note = found.note or ("" if is_first else "above")
-    click.echo(indent + " ".join(filter(None, (found.id[:SHORT_ID_DIGITS], what, note and f"({note})"))))
+    click.echo(indent + " ".join(filter(None, (_short(found.id), what, note and f"({note})"))))
     for file in product.provenance.sources if product and is_first else ():
         click.echo(f"{indent}  {_file_text(file)}")
 
 
 def _file_text(file: SourceFile) -> str:
     files = f"{file.count} files, " if file.count > 1 else ""
-    return f"{file.label} ({files}{file.sha256[:SHORT_ID_DIGITS]})"
+    return f"{file.label} ({files}{_short(file.sha256)})"
 
 
 @command.command()
@@ -272,7 +282,7 @@ def _file_text(file: SourceFile) -> str:
 def delete(store: str, identifier: str, reason: str) -> None:
     """Delete a product; its id and the reason stay in the history."""
     with _open(store) as opened:
-        click.echo(f"deleted {opened.delete(identifier, reason)[:SHORT_ID_DIGITS]}")
+        click.echo(f"deleted {_short(opened.delete(identifier, reason))}")
 
 
 @command.command()
@@ -325,7 +335,7 @@ def merge(store: str, other: str) -> int:
         f"{len(merged.damaged)} corrupt there"
     )
     for identifier in merged.damaged:
-        click.echo(f"corrupt: {identifier[:SHORT_ID_DIGITS]}", err=True)
+        click.echo(f"corrupt: {_short(identifier)}", err=True)
     return ExitCode.DATA_LOST if merged.damaged else 0
 
 
@@ -343,7 +353,7 @@ def verify(store: str, sweep: bool, as_json: bool) -> int:
         show_json(vars(found))
     else:
         for identifier, what in found.problems:
-            click.echo(f"{identifier[:SHORT_ID_DIGITS]}: {what}")
+            click.echo(f"{_short(identifier)}: {what}")
         orphans = (
             f", {len(found.orphans)} orphaned payloads{' deleted' if sweep else ''}" if found.orphans else ""
         )
