@@ -34,8 +34,9 @@ import pyarrow as pa
 from transect.base import clocks, files
 from transect.errors import ParseError, TransectError, UsageError
 from transect.recording import arrow, parquet
+from transect.recording.open_source import source_of
 from transect.recording.place_maps import MERGED
-from transect.recording.source import FileSource, Source, source_of
+from transect.recording.source import FileSource, Source
 
 from .context import Conclusion, KeptMap
 from .digest import Trace

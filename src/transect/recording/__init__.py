@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from .concatenation import join
     from .frames import FrameTree
     from .losses import Loss, Parsed
+    from .open_source import source_of
     from .recording import Recording, Robot
-    from .source import Source, source_of
+    from .source import Source
     from .stream import Role, Sample, Stream, Timing, stream_of_values
 
 __all__ = [
@@ -35,7 +36,8 @@ __getattr__ = importer(
         "concatenation": ("join",),
         "losses": ("Loss", "Parsed"),
         "recording": ("Recording", "Robot"),
-        "source": ("Source", "source_of"),
+        "open_source": ("source_of",),
+        "source": ("Source",),
         "stream": ("Role", "Sample", "Stream", "Timing", "stream_of_values"),
     },
 )

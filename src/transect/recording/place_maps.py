@@ -30,7 +30,8 @@ from transect.errors import GeometryError, ParseError, TransectError, Unsupporte
 from transect.types.places import Anchor, Edges, Observation, PlaceMap
 
 from . import arrow, parquet
-from .source import Source, source_of
+from .open_source import source_of
+from .source import Source
 
 MAP, KEYFRAMES, EDGES = "map.json", "keyframes.parquet", "edges.parquet"
 FOLDER = "map"

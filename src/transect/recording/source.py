@@ -407,32 +407,3 @@ def _lineage(folder: str) -> list[PurePosixPath]:
 def sha256_bytes(data: Buffer) -> str:
     """Return the sha256 of a buffer, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
-
-
-def source_of(path: str | os.PathLike[str]) -> Source:
-    """Return the Source of a path: folder, zip, a folder in a zip (`drives.zip/second`), or file."""
-    path = Path(path).expanduser()
-    if not path.exists():
-        if (inside := _inside_zip(path)) is not None:
-            return inside
-        raise missing_path(path)
-    if path.is_dir():
-        return FolderSource(path)
-    if not path.is_file():
-        raise TransectError(f"{path} is neither a file nor a folder", where=str(path))
-    with open_file(path) as stream:
-        signature = stream.read(4)
-    if signature in (b"PK\x03\x04", b"PK\x05\x06"):
-        from .zips import ZipSource  # imported only if needed
-
-        return ZipSource(path)
-    return FileSource(path)
-
-
-def _inside_zip(path: Path) -> Source | None:
-    """Return a folder inside a zip, if a path leads through a zip to a folder with files."""
-    existing = next((parent for parent in path.parents if parent.exists()), None)
-    if existing is None or not existing.is_file():
-        return None
-    found = source_of(existing).at(path.relative_to(existing).as_posix())
-    return found if found.names else None
