@@ -18,7 +18,7 @@ from transect.base.plugins import failures
 from transect.base.processes import claim_process
 from transect.errors import TransectError
 
-from .shared.groups import LazyGroup
+from .shared.options import LazyGroup
 from .shared.terminal import PlainStream
 
 

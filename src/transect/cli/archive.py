@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import ExitCode
-from .shared.groups import SuggestingGroup
-from .shared.options import add_options, json_option, out_option
+from .shared.options import SuggestingGroup, add_options, json_option, out_option
 from .shared.output import show_json
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import ExitCode
-from .shared.groups import SuggestingGroup
-from .shared.options import json_option, out_option
+from .shared.options import SuggestingGroup, json_option, out_option
 from .shared.output import all_option, show_json, show_table
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .shared.groups import SuggestingGroup
-from .shared.options import add_options, json_option
+from .shared.options import SuggestingGroup, add_options, json_option
 from .shared.output import all_option
 
 if TYPE_CHECKING:

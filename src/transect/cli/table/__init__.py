@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..shared.groups import LazyGroup
+from ..shared.options import LazyGroup
 
 
 @click.group(cls=LazyGroup, offered="tables", kind="table")
