@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from transect.base.field_docs import read_field_comments
 from transect.errors import ParseError
 from transect.recording import Stream, arrow
 from transect.recording.arrow import LOG_NS, PAYLOAD, T_NS
@@ -38,7 +38,6 @@ CLOCKS = {
     "sclk": "spacecraft",
     "index": "index (samples are counted, not timed)",
 }
-_FIELD = re.compile(r"(?P<name>[a-z]\w*): ").match
 _SHAPE = re.compile(r"^\([^()]*\)[,;:]?\s*")
 """The shape of an array at the start of a comment, such as `(n, 3)`."""
 
@@ -63,15 +62,9 @@ def describe_fields(kind: type) -> dict[str, str]:
     """Return the descriptions of a type's fields from the comments above or behind them, without shapes."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
-        above: list[str] = []
-        for line in inspect.getsource(base).splitlines():
-            code, _, comment = line.strip().partition("#")
-            if not code:
-                above = [*above, comment.strip()] if comment else []
-            elif field := _FIELD(code):
-                text = _SHAPE.sub("", " ".join(above) or comment.strip())
-                found |= {field["name"]: _plain(text[:1].upper() + text[1:])} if text else {}
-                above = []
+        for name, (_, comment) in read_field_comments(base).items():
+            if text := _SHAPE.sub("", comment).lstrip("."):
+                found[name] = _plain(text[:1].upper() + text[1:])
     return found
 
 
