@@ -184,17 +184,17 @@ class _MatchedPair:
         one, other, distances, good = _match(self.left, self.right)
         ratio = match_quality(distances, good).q_mean if len(distances) else np.nan
         matches = int(good.sum())
-        seen = self._normalised(one, other)
+        seen = self._normalise_pixels(one, other)
         in_front = self._find_in_front(*seen)
         swapped = dataclasses.replace(self, left=self.right, right=self.left)
-        exchanged = int(swapped._find_in_front(*swapped._normalised(other, one)).sum())
+        exchanged = int(swapped._find_in_front(*swapped._normalise_pixels(other, one)).sum())
         roundness = self._points(seen, in_front).median_roundness if in_front.any() else np.nan
         return PairQuality(len(self.left.points), matches, ratio, int(in_front.sum()), exchanged, roundness)
 
     def track(self, later: Features2D) -> tuple[int, int]:
         """Return how many points of the pair are matched in a later left image, and agree on its pose."""
         one, other, _, _ = _match(self.left, self.right)
-        seen = self._normalised(one, other)
+        seen = self._normalise_pixels(one, other)
         in_front = self._find_in_front(*seen)
         rows = one[in_front]
         if not len(rows):
@@ -216,7 +216,7 @@ class _MatchedPair:
             return len(both), 0
         return len(both), int(np.sum(pixel_distances(pose, world, pixels, np.eye(3)) < self.max_error))
 
-    def _normalised(self, one: Ints, other: Ints) -> tuple[Floats, Floats]:
+    def _normalise_pixels(self, one: Ints, other: Ints) -> tuple[Floats, Floats]:
         left = normalise_pixels(self.left.points[one], self.left_camera)
         return left, normalise_pixels(self.right.points[other], self.right_camera)
 

@@ -106,7 +106,7 @@ def test_speed_noise_is_measured_while_the_speed_changes(sigma: float) -> None:
 
 def test_a_smoother_uses_speed_noise_and_creep_as_lower_bounds_of_wheel_noise() -> None:
     """The learned factor on the other noise of wheels is nearly 0 here."""
-    rng, noise = np.random.default_rng(4), WheelNoise().scaled(0.01)
+    rng, noise = np.random.default_rng(4), WheelNoise().scale_by(0.01)
     edges = np.array([10, 11]) * NS
 
     def along(speed: float, sigma: float) -> float:

@@ -105,8 +105,11 @@ def test_a_page_may_open_many_connections_before_one_is_accepted(viewer: Viewer)
     waiting = Viewer(viewer.scene, check=False)  # bound, and not answering yet
     try:
         connections = [connect(waiting) for _ in range(server.MAX_PENDING_CONNECTIONS)]
+        peers = {connection.getpeername()[1] for connection in connections}
         for connection in connections:
             connection.close()
+        assert len(connections) == server.MAX_PENDING_CONNECTIONS >= 64
+        assert peers == {waiting.port}
     finally:
         waiting._server.server_close()
 

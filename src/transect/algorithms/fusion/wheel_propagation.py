@@ -67,7 +67,7 @@ class WheelPropagation:
             wheel_updates.propagate_calibration(state, abs(float(transform[0, 3])), used)
             # Predictions estimate errors over seconds, to which white noise of the speed does not contribute.
             min_density = self.speed_noise.density if state is x else 0.0
-            turn = gyro and gyro.scaled(fraction)
+            turn = gyro and gyro.scale_by(fraction)
             wheel_updates.propagate_by_step(state, transform, seconds, used, turn, min_density)
             state.t_ns = t_ns
 

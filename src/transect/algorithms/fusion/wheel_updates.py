@@ -110,7 +110,7 @@ class YawIncrement:
     angle: float  # rad, to the left
     variance: float  # rad2
 
-    def scaled(self, fraction: float) -> YawIncrement:
+    def scale_by(self, fraction: float) -> YawIncrement:
         """Return a fraction of the turn."""
         return YawIncrement(self.angle * fraction, self.variance * fraction)
 

@@ -202,7 +202,7 @@ def _cross_validate(observations: Observations, noise: SmootherNoise, solution: 
         return noise
     inliers = replace(observations, positions=_choose(solution.positions, solution.used))
     factor = estimate_wheel_factor(inliers, noise, solution.keyframes, solution.values)
-    return replace(noise, wheels=noise.wheels.scaled(float(np.sqrt(factor))))
+    return replace(noise, wheels=noise.wheels.scale_by(float(np.sqrt(factor))))
 
 
 def _choose(positions: Sequence[MeasuredPosition], used: Mask) -> list[MeasuredPosition]:

@@ -86,7 +86,7 @@ def make_noise(
     wheel_noise: float, start_slip: float, tilt: float, gravity: float, map_radius: float = 0.0
 ) -> SmootherNoise:
     """Return the noise model by the parameters of a node."""
-    wheels = WheelNoise(start_slip=start_slip).scaled(wheel_noise)
+    wheels = WheelNoise(start_slip=start_slip).scale_by(wheel_noise)
     return SmootherNoise(wheels=wheels, imu=ImuNoise(gravity=gravity), tilt=tilt, map_radius=map_radius)
 
 

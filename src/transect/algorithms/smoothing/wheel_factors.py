@@ -44,7 +44,7 @@ class WheelNoise:
     gap_turn_rate: float = 0.5  # rad/s
     huber_sigmas: float = 3.0  # of the robust cost: wheels spin and slip
 
-    def scaled(self, factor: float) -> WheelNoise:
+    def scale_by(self, factor: float) -> WheelNoise:
         """Return the same with everything that grows with distance multiplied by a factor."""
         return replace(
             self,

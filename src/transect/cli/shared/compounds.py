@@ -134,8 +134,8 @@ def _ports_text(ports: Sequence[PortListing]) -> str:
 
 
 def _port_text(port: PortListing) -> str:
-    parts = [port.doc, f"tag {port.tag}" if port.tag else "", port.policy, port.unit]
-    return ", ".join(part for part in (*parts, "optional" if port.optional else "") if part)
+    parts = [port.doc.removesuffix("."), f"tag {port.tag}" if port.tag else "", port.policy, port.unit]
+    return "; ".join(part for part in (*parts, "optional" if port.optional else "") if part)
 
 
 def _value_text(value: Any) -> str:

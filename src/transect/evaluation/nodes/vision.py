@@ -210,7 +210,10 @@ class TriangulationCovariance(Node):
             raise UsageError("the images of the matches came without a calibration")
         if not len(matches):
             return self.ctx.skip("there are no matches")
-        coordinates = (_normalised(matches.source, cameras[0]), _normalised(matches.sink, cameras[1]))
+        coordinates = (
+            _normalise_pixels(matches.source, cameras[0]),
+            _normalise_pixels(matches.sink, cameras[1]),
+        )
         views = np.stack([np.eye(4), se3.invert(se3.from_quaternion(pose.orientation, pose.position))])
         variances = [(self.sigma / np.sqrt(c.K[0, 0] * c.K[1, 1])) ** 2 for c in cameras if c is not None]
         covariances = np.array(variances)[:, None, None] * np.eye(2)
@@ -222,7 +225,7 @@ class TriangulationCovariance(Node):
         return PointAccuracy(found.covariances, found.median_roundness, found.poor_ratio, deviation)
 
 
-def _normalised(pixels: np.ndarray, camera: CameraModel) -> Floats:
+def _normalise_pixels(pixels: np.ndarray, camera: CameraModel) -> Floats:
     """Return normalised image coordinates (n, 2) of pixels; NaN for pixels without a ray."""
     model: Literal["pinhole", "fisheye"] = "fisheye" if camera.distortion == "equidistant" else "pinhole"
     lens = camera.coefficients if camera.distortion != "none" else ()

@@ -291,7 +291,7 @@ def _rotors(rows: ScienceRows, parameters: Parameters) -> ColumnCheck:
     edges = [*np.flatnonzero(~rows.adjacent(period)).tolist(), len(rows.t_ns)]
     sections = [slice(a, b) for a, b in pairwise(edges)]
 
-    def integrated(mode: Mode, current: Floats, volt: Floats, case: Floats, rotor: Floats) -> Floats:
+    def integrate_rotors(mode: Mode, current: Floats, volt: Floats, case: Floats, rotor: Floats) -> Floats:
         rotors = Rotors.of(parameters)
         out = np.full(rotor.shape, np.nan)
         for part in sections:
@@ -312,8 +312,8 @@ def _rotors(rows: ScienceRows, parameters: Parameters) -> ColumnCheck:
         Rotors.of(parameters)
         return Interpretations(
             {
-                "CM_r multiplies, as printed": partial(integrated, "multiply"),
-                "CM_r divides, as its unit says": partial(integrated, "divide"),
+                "CM_r multiplies, as printed": partial(integrate_rotors, "multiply"),
+                "CM_r divides, as its unit says": partial(integrate_rotors, "divide"),
             }
         )
 
